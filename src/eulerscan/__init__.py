@@ -1,0 +1,11 @@
+"""The Euler characteristic transform for PyTorch: exact and differentiable, for every kind of shape."""
+
+from . import directions
+from .complexes import Complex, collate
+from .functional import ect, thresholds
+from .layers import ECTLayer
+from .shapes import as_complex
+
+__version__ = "0.1.0"
+
+__all__ = ["Complex", "ECTLayer", "as_complex", "collate", "directions", "ect", "thresholds"]

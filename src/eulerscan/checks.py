@@ -1,0 +1,137 @@
+"""What a :class:`Complex` needs of its parts: each check names the argument, the need, and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def check_points(points: Tensor) -> None:
+    if not isinstance(points, Tensor):
+        raise TypeError(f"points must be a torch.Tensor [V, dim], got {type(points).__name__}. torch.as_tensor() makes one.")
+    if not points.is_floating_point():
+        raise TypeError(f"points must be floating point, got {points.dtype}. Use points.float().")
+    if points.ndim != 2 or points.shape[1] == 0:
+        raise ValueError(f"points must have shape [V, dim] with dim at least 1, got {list(points.shape)}.")
+    finite = torch.isfinite(points).all(dim=1)
+    if not bool(finite.all()):
+        row = int((~finite).nonzero()[0, 0])
+        raise ValueError(f"points must be finite, got {points[row].tolist()} at row {row}.")
+
+
+def check_batch(batch: Tensor | None, num_complexes: int | None, points: Tensor) -> tuple[Tensor, int]:
+    """``batch`` in int64, and the number of complexes."""
+    if num_complexes is not None and (isinstance(num_complexes, bool) or not isinstance(num_complexes, int)):
+        raise TypeError(f"num_complexes must be an int, got {type(num_complexes).__name__}.")
+    if batch is None:
+        batch = torch.zeros(len(points), dtype=torch.int64, device=points.device)
+        num_complexes = 1 if num_complexes is None else num_complexes
+    else:
+        _check_integers("batch", batch, points)
+        if batch.shape != (len(points),):
+            raise ValueError(f"batch must have one entry a point, shape [{len(points)}], got {list(batch.shape)}.")
+    low, high = (int(batch.min()), int(batch.max())) if len(batch) else (0, -1)
+    num_complexes = high + 1 if num_complexes is None else num_complexes
+    if num_complexes < 0:
+        raise ValueError(f"num_complexes must not be negative, got {num_complexes}.")
+    if low < 0 or high >= num_complexes:
+        bad = low if low < 0 else high
+        raise IndexError(f"batch must hold numbers from 0 to num_complexes - 1 = {num_complexes - 1}, got {bad}.")
+    return batch.long(), num_complexes
+
+
+def check_simplices(simplices: Sequence[Tensor], points: Tensor, batch: Tensor) -> tuple[Tensor, ...]:
+    dimensions = [0]
+    for i, columns in enumerate(simplices):
+        name = f"simplices[{i}]"
+        _check_integers(name, columns, points)
+        if columns.ndim != 2 or len(columns) < 2:
+            hint = " The points are its vertices already." if columns.ndim == 2 and len(columns) == 1 else ""
+            raise ValueError(f"{name} must have shape [k + 1, count] with k at least 1, got {list(columns.shape)}.{hint}")
+        if len(columns) - 1 in dimensions:
+            raise ValueError(
+                f"{name} holds {len(columns) - 1}-simplices, and so does an earlier one. Join them: torch.cat(..., dim=1)"
+            )
+        dimensions.append(len(columns) - 1)
+    for i, columns in enumerate(simplices):
+        _check_columns(f"simplices[{i}]", columns, len(points), batch, dimensions)
+    return tuple(simplices)
+
+
+def _check_columns(name: str, columns: Tensor, num_points: int, batch: Tensor, dimensions: list[int]) -> None:
+    """Values of the simplices of one level."""
+    rows, count = columns.shape
+    # A list of edges [n, 2] taken for two (n - 1)-simplices: nothing of one dimension less is there.
+    hint = " Did you pass it transposed?" if rows > count and rows - 2 not in dimensions and rows > 2 else ""
+    if hint and rows > 4 and count > 1:
+        raise ValueError(
+            f"{name} holds {rows - 1}-simplices, so it needs shape [{rows}, count] and faces in another entry, got {[rows, count]}.{hint}"
+        )
+    if count == 0:
+        return
+    low, high = int(columns.min()), int(columns.max())
+    if low < 0 or high >= num_points:
+        bad = low if low < 0 else high
+        raise IndexError(
+            f"{name} must hold indices from 0 to {num_points - 1} (there are {num_points} points), got {bad}.{hint}"
+        )
+    ordered = columns.sort(dim=0).values
+    repeated = (ordered[1:] == ordered[:-1]).any(dim=0)
+    if bool(repeated.any()):
+        column = int(repeated.nonzero()[0, 0])
+        raise ValueError(
+            f"{name} must hold different vertices in every column, got {columns[:, column].tolist()} in column {column}.{hint}"
+        )
+    owner = batch[columns.long()]
+    crossing = (owner != owner[0]).any(dim=0)
+    if bool(crossing.any()):
+        column = int(crossing.nonzero()[0, 0])
+        raise ValueError(
+            f"{name} must join vertices of one complex, got {columns[:, column].tolist()} of the complexes "
+            f"{owner[:, column].tolist()} in column {column}.{hint}"
+        )
+
+
+def check_weights(
+    weights: Sequence[Tensor | None] | None, points: Tensor, simplices: Sequence[Tensor]
+) -> tuple[Tensor, ...] | None:
+    """One tensor a level in the dtype of the points, or ``None`` where all weights are one."""
+    if weights is None:
+        return None
+    if isinstance(weights, Tensor) or len(weights) != 1 + len(simplices):
+        got = f"a tensor of shape {list(weights.shape)}" if isinstance(weights, Tensor) else f"{len(weights)} entries"
+        raise ValueError(
+            f"weights must have an entry for the vertices and one for each of the {len(simplices)} entries of simplices "
+            f"({1 + len(simplices)} in all, None for all ones), got {got}."
+        )
+    if all(entry is None for entry in weights):
+        return None
+    counts = [len(points), *(columns.shape[1] for columns in simplices)]
+    checked = []
+    for i, (entry, count) in enumerate(zip(weights, counts, strict=True)):
+        if entry is None:
+            checked.append(points.new_ones(count))
+            continue
+        if not isinstance(entry, Tensor):
+            raise TypeError(f"weights[{i}] must be a torch.Tensor or None, got {type(entry).__name__}.")
+        if entry.shape != (count,):
+            raise ValueError(f"weights[{i}] must have one entry a simplex, shape [{count}], got {list(entry.shape)}.")
+        if entry.device != points.device:
+            raise ValueError(f"weights[{i}] must be on {points.device} like points, got {entry.device}.")
+        if not bool(torch.isfinite(entry).all()):
+            raise ValueError(f"weights[{i}] must be finite, got {entry[~torch.isfinite(entry)][0].item()}.")
+        checked.append(entry.to(points.dtype))
+    return tuple(checked)
+
+
+def _check_integers(name: str, tensor: Tensor, points: Tensor) -> None:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor of integers, got {type(tensor).__name__}.")
+    if tensor.dtype not in INTEGERS:
+        raise TypeError(f"{name} must hold integers, got {tensor.dtype}.")
+    if tensor.device != points.device:
+        raise ValueError(f"{name} must be on {points.device} like points, got {tensor.device}.")

@@ -1,0 +1,341 @@
+"""The noun of the library: one or many embedded simplicial complexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import simplices as simplex
+from .checks import check_batch, check_points, check_simplices, check_weights
+from .kernels.layout import owners, split_simplices, split_weights
+
+MOST_INT32 = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Complex:
+    """One or many embedded simplicial complexes: point clouds, graphs, meshes, or a mixture.
+
+    A batch of complexes is a complex. It is checked when it is made and does not change afterwards. Every column of
+    ``simplices`` counts once: an edge stored in both directions counts twice (:func:`as_complex` removes such copies),
+    and faces that are not listed do not count (:meth:`closure` adds them).
+
+    Args:
+        points: Coordinates of the vertices, ``[V, dim]``, floating point.
+        simplices: Integer tensors ``[k + 1, n]``, one for each dimension k >= 1 that occurs, a simplex a
+            column: edges ``[2, n]``, triangles ``[3, n]``, tetrahedra ``[4, n]``.
+        weights: One number a simplex: ``(of vertices [V], of simplices[0], of simplices[1], ...)``, each ``None`` for all
+            ones. ``None`` is the unweighted complex.
+        batch: Which complex each vertex belongs to, ``[V]``, in any order. ``None``: all belong to one.
+        num_complexes: How many complexes there are, for those at the end without a vertex.
+
+    Attributes:
+        points: The coordinates, complex after complex (the given order, if ``batch`` ascends).
+        offsets: ``[1 + L, B + 1]``, where the vertices and the simplices of each level of a complex begin and end.
+        rows: Vertices of a simplex, for each of the L levels.
+
+    Example:
+        >>> square = Complex(torch.tensor([[0., 0], [1, 0], [1, 1], [0, 1]]), [torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])])
+        >>> square
+        Complex(num_complexes=1, dim=2, points=4, simplices=(4 edges,))
+        >>> square.euler_characteristic()
+        tensor([0])
+    """
+
+    points: Tensor
+    offsets: Tensor
+    rows: tuple[int, ...]
+    packed_simplices: Tensor
+    packed_weights: Tensor | None
+
+    def __init__(
+        self,
+        points: Tensor,
+        simplices: Iterable[Tensor] = (),
+        *,
+        weights: Sequence[Tensor | None] | None = None,
+        batch: Tensor | None = None,
+        num_complexes: int | None = None,
+    ) -> None:
+        check_points(points)
+        batch, num_complexes = check_batch(batch, num_complexes, points)
+        tensors = check_simplices(tuple(simplices), points, batch)
+        weights = check_weights(weights, points, tensors)
+
+        order = sorted(range(len(tensors)), key=lambda level: len(tensors[level]))
+        levels = [tensors[level] for level in order]
+        index = torch.int32 if len(points) <= MOST_INT32 else torch.int64
+        position = None
+        if bool((batch[1:] < batch[:-1]).any()):
+            arranged = batch.argsort(stable=True)
+            position = torch.empty_like(arranged)
+            position[arranged] = torch.arange(len(batch), device=batch.device)
+            points = points[arranged]
+            if weights is not None:
+                weights = (weights[0][arranged], *weights[1:])
+        offsets = [_offsets(batch, num_complexes)]
+        parts, weight_parts = [], [] if weights is None else [weights[0]]
+        for level, columns in zip(order, levels, strict=True):
+            owner = batch[columns[0].long()]
+            offsets.append(_offsets(owner, num_complexes))
+            if position is not None:
+                columns = position[columns.long()]
+            by_complex = owner.argsort(stable=True) if bool((owner[1:] < owner[:-1]).any()) else slice(None)
+            parts.append(columns[:, by_complex].to(index).reshape(-1))
+            if weights is not None:
+                weight_parts.append(weights[1 + level][by_complex])
+
+        empty = torch.empty(0, dtype=index, device=points.device)
+        self._set(
+            points,
+            torch.stack(offsets),
+            tuple(len(columns) for columns in levels),
+            torch.cat(parts) if parts else empty,
+            torch.cat(weight_parts) if weights is not None else None,
+        )
+
+    def _set(
+        self,
+        points: Tensor,
+        offsets: Tensor,
+        rows: tuple[int, ...],
+        packed_simplices: Tensor,
+        packed_weights: Tensor | None,
+    ) -> None:
+        object.__setattr__(self, "points", points)
+        object.__setattr__(self, "offsets", offsets)
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "packed_simplices", packed_simplices)
+        object.__setattr__(self, "packed_weights", packed_weights)
+
+    @classmethod
+    def _make(cls, *fields: Any) -> Complex:
+        """A complex from parts of a checked one, not checked again."""
+        complex = cls.__new__(cls)
+        complex._set(*fields)
+        return complex
+
+    @property
+    def num_complexes(self) -> int:
+        return self.offsets.shape[1] - 1
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the space that holds the points."""
+        return self.points.shape[1]
+
+    @property
+    def batch(self) -> Tensor:
+        """``[V]``: the complex that each vertex belongs to, ascending."""
+        return owners(self.offsets[0], len(self.points))
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Number of vertices, then of simplices in each level."""
+        return tuple(self.offsets[:, -1].tolist())
+
+    @property
+    def simplices(self) -> tuple[Tensor, ...]:
+        """The simplices of each dimension that occurs, ascending, ``[k + 1, n]``."""
+        return split_simplices(self.packed_simplices, self.rows, self.counts[1:])
+
+    @property
+    def weights(self) -> tuple[Tensor, ...] | None:
+        """The weights of the vertices, then of the simplices in each level; ``None`` where all are one."""
+        return None if self.packed_weights is None else split_weights(self.packed_weights, self.counts)
+
+    def __len__(self) -> int:
+        return self.num_complexes
+
+    def __getitem__(self, indices: Any) -> Complex:
+        return self.select(indices)
+
+    def __repr__(self) -> str:
+        names = {2: "edges", 3: "triangles", 4: "tetrahedra"}
+        counts = self.counts
+        levels = [f"{n} {names.get(r, f'{r - 1}-simplices')}" for r, n in zip(self.rows, counts[1:], strict=True)]
+        simplices = f", simplices=({', '.join(levels)}{',' * (len(levels) == 1)})" if levels else ""
+        weighted = ", weighted" if self.packed_weights is not None else ""
+        return f"Complex(num_complexes={self.num_complexes}, dim={self.dim}, points={counts[0]}{simplices}{weighted})"
+
+    def select(self, indices: Tensor | Sequence[int] | slice | int) -> Complex:
+        """Some of the complexes, in the given order, as often as they are named.
+
+        Args:
+            indices: Numbers of complexes, negative ones from the end; a mask ``[B]``; a slice; or one number.
+        """
+        chosen = self._positions(indices)
+        starts, sizes = self.offsets[:, chosen], self.offsets.diff(dim=1)[:, chosen]
+        offsets = torch.nn.functional.pad(sizes.cumsum(dim=1), (1, 0))
+        shifts = starts - offsets[:, :-1]
+        totals = offsets[:, -1].tolist()
+        old = [
+            torch.arange(total, device=offsets.device) + shift.repeat_interleave(size, output_size=total)
+            for total, shift, size in zip(totals, shifts, sizes, strict=True)
+        ]
+        moved = shifts[0].to(self.packed_simplices.dtype)
+        parts = [
+            (level[:, columns] - moved.repeat_interleave(size, output_size=total)).view(-1)
+            for level, columns, size, total in zip(self.simplices, old[1:], sizes[1:], totals[1:], strict=True)
+        ]
+        weights = self.weights
+        return Complex._make(
+            self.points[old[0]],
+            offsets,
+            self.rows,
+            torch.cat(parts) if parts else self.packed_simplices,
+            None if weights is None else torch.cat([w[i] for w, i in zip(weights, old, strict=True)]),
+        )
+
+    def _positions(self, indices: Tensor | Sequence[int] | slice | int) -> Tensor:
+        device, count = self.offsets.device, self.num_complexes
+        if isinstance(indices, slice):
+            return torch.arange(count, device=device)[indices]
+        positions = torch.as_tensor(indices, device=device)
+        if positions.dtype == torch.bool:
+            if positions.shape != (count,):
+                raise IndexError(f"indices is a mask, so it needs shape [{count}], got {list(positions.shape)}.")
+            return positions.nonzero().squeeze(1)
+        if positions.numel() == 0:
+            return torch.empty(0, dtype=torch.int64, device=device)
+        if positions.is_floating_point() or positions.ndim > 1:
+            raise TypeError(
+                f"indices must be integers [n], a mask or a slice, got {positions.dtype} of shape {list(positions.shape)}."
+            )
+        positions = positions.reshape(-1).long()
+        low, high = int(positions.min()), int(positions.max())
+        if low < -count or high >= count:
+            raise IndexError(f"indices must name one of {count} complexes, got {low if low < -count else high}.")
+        return torch.where(positions < 0, positions + count, positions)
+
+    def with_points(self, points: Tensor) -> Complex:
+        """The same connectivity with other coordinates ``[V, any dim]``, in the order of ``self.points``.
+
+        Nothing but the shape is checked: this is what fitting and training call in every step.
+        """
+        if points.ndim != 2 or len(points) != len(self.points):
+            raise ValueError(f"points must have shape [{len(self.points)}, dim] here, got {list(points.shape)}.")
+        if not points.is_floating_point():
+            raise TypeError(f"points must be floating point, got {points.dtype}.")
+        return Complex._make(points, self.offsets, self.rows, self.packed_simplices, self.packed_weights)
+
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Complex:
+        """A complex on another device, or with coordinates and weights of another dtype."""
+        if dtype is not None and not dtype.is_floating_point:
+            raise TypeError(f"dtype must be floating point, got {dtype}.")
+        weights = self.packed_weights
+        return Complex._make(
+            self.points.to(device=device, dtype=dtype),
+            self.offsets.to(device=device),
+            self.rows,
+            self.packed_simplices.to(device=device),
+            None if weights is None else weights.to(device=device, dtype=dtype),
+        )
+
+    def unit_ball(self) -> Complex:
+        """Each complex centred at the mean of its points and scaled to largest norm 1.
+
+        It depends on no other complex of the batch. A single point and coincident points go to 0.
+        """
+        batch = self.batch
+        # Relative to one of its own points a coincident complex is exactly zero, whatever its place.
+        points = self.points - self.points[self.offsets[0, :-1].clamp(max=max(0, len(self.points) - 1))][batch]
+        sums = points.new_zeros(self.num_complexes, self.dim).index_add(0, batch, points)
+        sizes = self.offsets[0].diff().clamp(min=1).unsqueeze(1)
+        points = points - (sums / sizes)[batch]
+        # Twice: a norm of very large or very small coordinates would overflow or vanish.
+        points = points / self._largest(points.abs().amax(dim=1))[batch, None]
+        points = points / self._largest(torch.linalg.vector_norm(points, dim=1))[batch, None]
+        return self.with_points(points)
+
+    def _largest(self, values: Tensor) -> Tensor:
+        """``[B]``: the largest of the non-negative values ``[V]`` of each complex, 1 where that is 0."""
+        largest = values.new_zeros(self.num_complexes).scatter_reduce(0, self.batch, values, "amax")
+        return torch.where(largest > 0, largest, 1.0)
+
+    def euler_characteristic(self) -> Tensor:
+        """``[B]``: vertices - edges + triangles - ...; the same sum of weights for a weighted complex."""
+        signs = torch.tensor([1, *(1 if r % 2 else -1 for r in self.rows)], device=self.offsets.device)
+        weights = self.weights
+        if weights is None:
+            return (signs[:, None] * self.offsets.diff(dim=1)).sum(dim=0)
+        result = weights[0].new_zeros(self.num_complexes)
+        for sign, weight, offset in zip(signs, weights, self.offsets, strict=True):
+            result = result.index_add(0, owners(offset, len(weight)), sign * weight)
+        return result
+
+    def closure(self) -> Complex:
+        """The complex with the faces that its simplices lack. What is there already stays as it is."""
+        if self.packed_weights is not None:
+            raise ValueError("closure() cannot know the weights of the faces that it adds. Close the complex, then weigh it.")
+        levels = dict(zip(self.rows, self.simplices, strict=True))
+        for rows in range(max(levels, default=0), 2, -1):
+            present = levels.get(rows - 1, self.packed_simplices.new_empty(rows - 1, 0))
+            added = simplex.missing(simplex.faces(levels[rows]), present)
+            levels[rows - 1] = torch.cat([present, added.to(present.dtype)], dim=1)
+        return Complex(self.points, levels.values(), batch=self.batch, num_complexes=self.num_complexes)
+
+
+def collate(complexes: Sequence[Complex]) -> Complex:
+    """Many complexes as one, in the given order; each may hold several, and any kinds may be mixed.
+
+    >>> cloud = Complex(torch.rand(5, 2))
+    >>> graph = Complex(torch.rand(3, 2), [torch.tensor([[0, 1], [1, 2]])])
+    >>> collate([cloud, graph])
+    Complex(num_complexes=2, dim=2, points=8, simplices=(2 edges,))
+    """
+    complexes = list(complexes)
+    if not complexes:
+        raise ValueError("complexes must hold at least one Complex: an empty list has no dimension of space.")
+    for i, item in enumerate(complexes):
+        if not isinstance(item, Complex):
+            raise TypeError(f"complexes[{i}] must be a Complex, got {type(item).__name__}. as_complex() makes one.")
+        if item.dim != complexes[0].dim or item.points.device != complexes[0].points.device:
+            raise ValueError(
+                f"complexes[{i}] has points of dimension {item.dim} on {item.points.device}, complexes[0] of dimension "
+                f"{complexes[0].dim} on {complexes[0].points.device}: all must agree."
+            )
+    rows = tuple(sorted({r for item in complexes for r in item.rows}))
+    starts = torch.tensor([0, *(len(item.points) for item in complexes)]).cumsum(dim=0).tolist()
+    index = torch.int32 if starts[-1] <= MOST_INT32 else torch.int64
+    sizes = torch.cat([_sizes(item, rows) for item in complexes], dim=1)
+    levels = [dict(zip(item.rows, item.simplices, strict=True)) for item in complexes]
+    parts = [
+        torch.cat([level[r].to(index) + start for level, start in zip(levels, starts[:-1], strict=True) if r in level], dim=1)
+        for r in rows
+    ]
+    empty = complexes[0].packed_simplices[:0].to(index)
+    return Complex._make(
+        torch.cat([item.points for item in complexes]),
+        torch.nn.functional.pad(sizes.cumsum(dim=1), (1, 0)),
+        rows,
+        torch.cat([part.view(-1) for part in parts]) if parts else empty,
+        _collate_weights(complexes, rows),
+    )
+
+
+def _sizes(item: Complex, rows: tuple[int, ...]) -> Tensor:
+    """``[1 + L, B]``: the sizes of the levels of all complexes of ``item``, zero for a level it lacks."""
+    sizes = item.offsets.new_zeros(1 + len(rows), item.num_complexes)
+    sizes[[0, *(1 + rows.index(r) for r in item.rows)]] = item.offsets.diff(dim=1)
+    return sizes
+
+
+def _collate_weights(complexes: list[Complex], rows: tuple[int, ...]) -> Tensor | None:
+    if all(item.packed_weights is None for item in complexes):
+        return None
+    parts: dict[int, list[Tensor]] = {r: [] for r in (1, *rows)}
+    for item in complexes:
+        weights = item.weights or tuple(item.points.new_ones(n) for n in item.counts)
+        for r, weight in zip((1, *item.rows), weights, strict=True):
+            parts[r].append(weight)
+    return torch.cat([weight for level in parts.values() for weight in level])
+
+
+def _offsets(owner: Tensor, num_complexes: int) -> Tensor:
+    sizes = torch.bincount(owner, minlength=num_complexes)
+    return torch.nn.functional.pad(sizes.cumsum(dim=0), (1, 0))

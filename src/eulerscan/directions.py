@@ -1,0 +1,108 @@
+"""Directions to look at a shape from: unit vectors ``[n, dim]``, one a row."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
+
+
+def circle(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
+    """``n`` directions in the plane at equal angles, counter-clockwise from (1, 0). None occurs twice.
+
+    The axes and diagonals are exact, so that lattice points level in a direction are level in the result too.
+
+    >>> circle(4)
+    tensor([[ 1.,  0.],
+            [ 0.,  1.],
+            [-1.,  0.],
+            [ 0., -1.]])
+    """
+    turn = torch.arange(_positive(n), dtype=torch.float64) / n
+    return torch.stack([_cosine(turn), _cosine(turn - 0.25)], dim=1).to(device=device, dtype=_dtype(dtype))
+
+
+def fibonacci(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
+    """``n`` directions spread evenly over the sphere in space, along a spiral from pole to pole."""
+    index = torch.arange(_positive(n), dtype=torch.float64)
+    z = 1 - (2 * index + 1) / n
+    radius, angle = (1 - z.square()).sqrt(), GOLDEN_ANGLE * index
+    spiral = torch.stack([radius * angle.cos(), radius * angle.sin(), z], dim=1)
+    return spiral.to(device=device, dtype=_dtype(dtype))
+
+
+def random(
+    n: int, dim: int, *, generator: torch.Generator | None = None, device: Any = None, dtype: torch.dtype | None = None
+) -> Tensor:
+    """``n`` independent directions, uniform on the sphere."""
+    normal = torch.randn(_positive(n), _positive(dim, "dim"), generator=generator, dtype=torch.float64)
+    return _unit(normal).to(device=device, dtype=_dtype(dtype))
+
+
+def uniform(n: int, dim: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
+    """``n`` directions spread evenly over the sphere of any dimension, the same in every call.
+
+    On the line they alternate between 1 and -1, in the plane they are :func:`circle`, in space
+    :func:`fibonacci`, and beyond that a sequence of low discrepancy.
+    """
+    if _positive(dim, "dim") == 1:
+        line = 1 - 2 * (torch.arange(_positive(n)) % 2)
+        return line[:, None].to(device=device, dtype=_dtype(dtype))
+    if dim == 2:
+        return circle(n, device=device, dtype=dtype)
+    if dim == 3:
+        return fibonacci(n, device=device, dtype=dtype)
+    return _spread(n, dim).to(device=device, dtype=_dtype(dtype))
+
+
+def half_sphere(n: int, dim: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
+    """``n`` directions spread over one half of the sphere: none is the opposite of another.
+
+    Opposite directions see the same heights from above and from below, so half of them often suffice.
+    """
+    if dim == 2:
+        return circle(2 * _positive(n), device=device, dtype=dtype)[:n]
+    if dim == 3:
+        return fibonacci(2 * _positive(n), device=device, dtype=dtype)[:n]
+    half = uniform(n, dim, dtype=torch.float64)
+    return torch.where(half[:, -1:] < 0, -half, half).to(device=device, dtype=_dtype(dtype))
+
+
+def _cosine(turn: Tensor) -> Tensor:
+    """cos(2 pi turn), exact at multiples of a quarter and equal where symmetry says so."""
+    turn = (turn - turn.round()).abs()  # [0, 1/2]
+    mirrored = torch.where(turn > 0.25, 0.5 - turn, turn)  # [0, 1/4]
+    # Each half of the quarter with the function that is accurate there; both agree at the diagonal.
+    value = torch.where(mirrored < 0.125, torch.cos(2 * math.pi * mirrored), torch.sin(2 * math.pi * (0.25 - mirrored)))
+    value = torch.where(mirrored == 0.125, math.sqrt(0.5), value)
+    return torch.where(turn > 0.25, -value, value)
+
+
+def _spread(n: int, dim: int) -> Tensor:
+    """Points of an additive recurrence in the cube, taken to the sphere through normal quantiles."""
+    root = 2.0
+    for _ in range(64):  # the positive solution of root ** (dim + 1) == root + 1
+        root = (1 + root) ** (1 / (dim + 1))
+    steps = root ** -torch.arange(1, dim + 1, dtype=torch.float64)
+    cube = (0.5 + torch.arange(1, _positive(n) + 1, dtype=torch.float64)[:, None] * steps) % 1
+    return _unit(torch.special.ndtri(cube.clamp(1e-12, 1 - 1e-12)))
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    return torch.nn.functional.normalize(vectors, dim=1)
+
+
+def _positive(n: int, name: str = "n") -> int:
+    if isinstance(n, bool) or not isinstance(n, int):
+        raise TypeError(f"{name} must be an int, got {type(n).__name__}.")
+    if n < 1:
+        raise ValueError(f"{name} must be at least 1, got {n}.")
+    return n
+
+
+def _dtype(dtype: torch.dtype | None) -> torch.dtype:
+    return dtype or torch.get_default_dtype()

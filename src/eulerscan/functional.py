@@ -1,0 +1,116 @@
+"""The Euler characteristic transform as a function: the readable statement of the mathematics."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import torch
+from torch import Tensor
+
+from . import kernels
+from .complexes import Complex
+from .shapes import Shape, as_complex
+
+
+def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | Tensor = math.inf) -> Tensor:
+    r"""Euler characteristic transform of one or many complexes.
+
+    Entry ``[b, i, j]`` is the Euler characteristic of the part of complex ``b`` that lies
+    at or below height ``thresholds[j]`` in direction ``directions[i]``.
+
+    With a finite ``scale`` :math:`\lambda` every simplex :math:`\sigma` counts
+    :math:`S(\lambda (t - h(\sigma)))` instead of 0 or 1, where S is the sigmoid and :math:`h(\sigma)` the height of its
+    highest vertex. The result is then differentiable in points, directions, thresholds and scale. In the
+    weights it always is.
+
+    Args:
+        shape: A :class:`Complex`, or anything :func:`as_complex` understands.
+        directions: One direction a row, ``[T, dim]``. They need not have unit length.
+        thresholds: Ascending heights, ``[H]``.
+        scale: Steepness of the sigmoid that replaces the step. ``inf`` is the exact transform,
+            whose gradient is zero; training needs a finite value.
+
+    Returns:
+        ``[B, T, H]``, in the largest of the dtypes of points, directions and thresholds, float32 at least.
+
+    Example:
+        >>> square = Complex(torch.tensor([[0., 0], [1, 0], [1, 1], [0, 1]]), [torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])])
+        >>> ect(square, torch.tensor([[1., 0.]]), torch.tensor([-1., 0., 1.]))
+        tensor([[[0., 1., 0.]]])
+    """
+    complex = as_complex(shape)
+    _check_grid(complex, directions, thresholds)
+    if not torch.compiler.is_compiling():
+        _warn_of_missing_faces(complex)
+    dtype = torch.promote_types(torch.promote_types(complex.points.dtype, directions.dtype), thresholds.dtype)
+    dtype = torch.float64 if dtype == torch.float64 else torch.float32
+    weights = complex.packed_weights
+    return kernels.ect(
+        complex.points.to(dtype),
+        directions.to(dtype),
+        thresholds.to(dtype),
+        _scale(scale, complex.points.device, dtype),
+        None if weights is None else weights.to(dtype),
+        complex.packed_simplices,
+        complex.offsets,
+        complex.rows,
+    )
+
+
+def thresholds(
+    count: int, radius: float = 1.1, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+) -> Tensor:
+    """Evenly spaced heights from ``-radius`` to ``radius``, symmetric to the last bit.
+
+    The default leaves room around the unit ball: a vertex of norm 1 does not sit on the last threshold.
+
+    >>> thresholds(5, radius=1.0)
+    tensor([-1.0000, -0.5000,  0.0000,  0.5000,  1.0000])
+    """
+    if count < 1:
+        raise ValueError(f"count must be at least 1, got {count}.")
+    if not 0 < radius < math.inf:
+        raise ValueError(f"radius must be positive and finite, got {radius}.")
+    steps = 2 * torch.arange(count, device=device, dtype=torch.float64) - (count - 1)
+    return (steps * (radius / max(1, count - 1))).to(dtype or torch.get_default_dtype())
+
+
+def _check_grid(complex: Complex, directions: Tensor, thresholds: Tensor) -> None:
+    for name, tensor, shape in (("directions", directions, "[T, dim]"), ("thresholds", thresholds, "[H]")):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} must be a torch.Tensor {shape}, got {type(tensor).__name__}.")
+        if not tensor.is_floating_point():
+            raise TypeError(f"{name} must be floating point, got {tensor.dtype}. Use {name}.float().")
+        if tensor.device != complex.points.device:
+            raise ValueError(f"{name} must be on {complex.points.device} like the points, got {tensor.device}.")
+    if directions.ndim != 2 or directions.shape[1] != complex.dim:
+        transposed = directions.ndim == 2 and directions.shape[0] == complex.dim
+        hint = " Did you pass it transposed?" if transposed else ""
+        raise ValueError(
+            f"directions must have shape [T, {complex.dim}], since the points have dimension {complex.dim}, "
+            f"got {list(directions.shape)}.{hint}"
+        )
+    if thresholds.ndim != 1:
+        raise ValueError(f"thresholds must have shape [H], got {list(thresholds.shape)}.")
+
+
+def _scale(scale: float | Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """``scale`` as a tensor without axes. That it is positive is checked where its value is read."""
+    if isinstance(scale, Tensor):
+        if scale.numel() != 1 or not scale.is_floating_point():
+            raise ValueError(f"scale must be one number, got {scale.dtype} of shape {list(scale.shape)}.")
+        return scale.to(device=device, dtype=dtype).reshape(())
+    if isinstance(scale, bool) or not isinstance(scale, float | int):
+        raise TypeError(f"scale must be a number or a tensor with one, got {type(scale).__name__}.")
+    return torch.full((), scale, device=device, dtype=dtype)
+
+
+def _warn_of_missing_faces(complex: Complex) -> None:
+    for rows in complex.rows:
+        if rows > 2 and rows - 1 not in complex.rows:
+            warnings.warn(
+                f"shape has {rows - 1}-simplices but no {rows - 2}-simplices: it is not a complex, and only what is "
+                "listed counts. shape.closure() adds the missing faces.",
+                stacklevel=3,
+            )

@@ -1,0 +1,130 @@
+"""One operation, several implementations, one signature (see :mod:`.layout`).
+
+``eulerscan::ect`` is a torch operation: it traces, compiles and differentiates like torch's own. On the CPU it runs
+:mod:`.cpu`, elsewhere :mod:`.portable`; :mod:`.reference` is what both must equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import portable
+
+Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+
+# Schemas rather than torch.library.custom_op: that wrapper takes longer than the transform of a small batch.
+ARGUMENTS = (
+    "Tensor points, Tensor directions, Tensor thresholds, Tensor scale, Tensor? weights, "
+    "Tensor simplices, Tensor offsets, int[] rows"
+)
+torch.library.define("eulerscan::ect", f"({ARGUMENTS}) -> Tensor")
+torch.library.define(
+    "eulerscan::ect_backward",
+    f"(Tensor gradient, {ARGUMENTS}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+)
+
+
+def ect(
+    points: Tensor,
+    directions: Tensor,
+    thresholds: Tensor,
+    scale: Tensor,
+    weights: Tensor | None,
+    simplices: Tensor,
+    offsets: Tensor,
+    rows: Sequence[int],
+) -> Tensor:
+    """Euler characteristic transform ``[B, T, H]``; the arguments are those of :mod:`.layout`."""
+    result: Tensor = torch.ops.eulerscan.ect(points, directions, thresholds, scale, weights, simplices, offsets, rows)
+    return result
+
+
+@torch.library.impl("eulerscan::ect", "cpu")
+def _on_cpu(points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, *layout: Any) -> Tensor:
+    from . import cpu  # numba loads with the first transform, not with the library
+
+    check_values(thresholds, scale)
+    return cpu.ect(points, directions, thresholds, scale, *layout)
+
+
+@torch.library.impl("eulerscan::ect", "default")
+def _anywhere(points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, *layout: Any) -> Tensor:
+    check_values(thresholds, scale)
+    return portable.ect(points, directions, thresholds, scale, *layout)
+
+
+@torch.library.register_fake("eulerscan::ect")
+def _fake(points: Tensor, directions: Tensor, thresholds: Tensor, *others: Any) -> Tensor:
+    offsets = others[-2]
+    return points.new_empty(offsets.shape[1] - 1, directions.shape[0], thresholds.shape[0])
+
+
+def check_values(thresholds: Tensor, scale: Tensor) -> None:
+    """What can only be seen in the values; checked where the values are, so in compiled programs too."""
+    heights = thresholds.detach().cpu().numpy()
+    if not (heights[1:] >= heights[:-1]).all() or not abs(heights.sum()) < float("inf"):
+        raise ValueError(
+            f"thresholds must be finite and ascend, got {heights.tolist()}. Sort them first: thresholds.sort().values"
+        )
+    if not scale.item() > 0:
+        raise ValueError(f"scale must be positive (math.inf for the exact transform), got {scale.item()}.")
+
+
+@torch.library.impl("eulerscan::ect_backward", "cpu")
+def _backward_on_cpu(*arguments: Any) -> Gradients:
+    from . import cpu
+
+    return cpu.ect_backward(*arguments)
+
+
+@torch.library.impl("eulerscan::ect_backward", "default")
+def _backward_anywhere(gradient: Tensor, *arguments: Any) -> Gradients:
+    *inputs, simplices, offsets, rows, needs = arguments
+    leaves = [None if t is None else t.detach().requires_grad_(needed) for t, needed in zip(inputs, needs, strict=True)]
+    gradients = _differentiate(gradient, leaves, (simplices, offsets, rows), create_graph=False)
+    return tuple(gradient.new_empty(0) if g is None else g for g in gradients)  # type: ignore[return-value]
+
+
+@torch.library.register_fake("eulerscan::ect_backward")
+def _fake_backward(gradient: Tensor, *arguments: Any) -> Gradients:
+    inputs, needs = arguments[:5], arguments[-1]
+    return tuple(torch.empty_like(t) if needed else gradient.new_empty(0) for t, needed in zip(inputs, needs, strict=True))  # type: ignore[return-value]
+
+
+def _differentiate(
+    gradient: Tensor, inputs: Sequence[Tensor | None], layout: tuple[Any, ...], *, create_graph: bool
+) -> list[Tensor | None]:
+    """Gradients through the portable implementation, of those inputs that require them."""
+    with torch.enable_grad():
+        result = portable.ect(*inputs, *layout)  # type: ignore[arg-type]
+        wanted = [tensor for tensor in inputs if tensor is not None and tensor.requires_grad]
+        found = iter(
+            torch.autograd.grad(result, wanted, gradient, create_graph=create_graph, materialize_grads=True)
+            if result.requires_grad
+            else [torch.zeros_like(tensor) for tensor in wanted]
+        )
+    return [next(found) if tensor is not None and tensor.requires_grad else None for tensor in inputs]
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    *tensors, rows = inputs
+    ctx.save_for_backward(*tensors)
+    ctx.rows = rows
+
+
+def _propagate(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+    *inputs, simplices, offsets = ctx.saved_tensors
+    layout = (simplices, offsets, ctx.rows)
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+        # Somebody wants second derivatives: torch's own operations have them.
+        return (*_differentiate(gradient, inputs, layout, create_graph=True), None, None, None)
+    needs = ctx.needs_input_grad[:5]
+    gradients = torch.ops.eulerscan.ect_backward(gradient, *inputs, *layout, needs)
+    return (*(g if needed else None for g, needed in zip(gradients, needs, strict=True)), None, None, None)
+
+
+torch.library.register_autograd("eulerscan::ect", _propagate, setup_context=_save)

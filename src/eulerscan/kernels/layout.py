@@ -1,0 +1,60 @@
+"""How a complex reaches a kernel: a few flat tensors, taken apart in one place.
+
+Every kernel has the signature
+
+    ect(points, directions, thresholds, scale, weights, simplices, offsets, rows) -> [B, T, H]
+
+    points      [V, dim]       coordinates, complex after complex
+    directions  [T, dim]
+    thresholds  [H]            ascending
+    scale       []             ``inf`` for the exact transform
+    weights     [V + n + ...]  of the vertices, then of the simplices level after level; None: all one
+    simplices   [...]          integers: level after level, each ``[rows, n]`` flattened
+    offsets     [1 + L, B + 1] complex ``b`` owns the points ``offsets[0, b] : offsets[0, b + 1]``
+                               and the simplices ``offsets[i, b] : offsets[i, b + 1]`` of level ``i``
+    rows        L numbers      vertices of one simplex of a level: 2 for edges, 3 for triangles
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Level(NamedTuple):
+    """The simplices of one dimension; the vertices themselves are the first level."""
+
+    vertices: Tensor  # [rows, n]
+    owner: Tensor  # [n], the complex each simplex belongs to
+    weights: Tensor | None  # [n]
+    sign: int
+
+
+def owners(offsets: Tensor, count: int) -> Tensor:
+    """``[count]``: which complex each of the entries that ``offsets`` divides belongs to."""
+    complexes = torch.arange(len(offsets) - 1, device=offsets.device)
+    return torch.repeat_interleave(complexes, offsets.diff(), output_size=count)
+
+
+def split_weights(weights: Tensor, counts: Sequence[int]) -> tuple[Tensor, ...]:
+    """The weights of each level, as views."""
+    return weights.split(list(counts))
+
+
+def split_simplices(simplices: Tensor, rows: Sequence[int], counts: Sequence[int]) -> tuple[Tensor, ...]:
+    """The simplices of each level ``[rows, n]``, as views."""
+    parts = simplices.split([r * n for r, n in zip(rows, counts, strict=True)])
+    return tuple(part.view(r, n) for part, r, n in zip(parts, rows, counts, strict=True))
+
+
+def levels(weights: Tensor | None, simplices: Tensor, offsets: Tensor, rows: Sequence[int]) -> Iterator[Level]:
+    """The levels of a packed complex, the vertices first."""
+    counts = [int(n) for n in offsets[:, -1].tolist()]
+    vertices = torch.arange(counts[0], device=simplices.device)[None]
+    tensors = (vertices, *split_simplices(simplices, rows, counts[1:]))
+    weighted = [None] * len(tensors) if weights is None else split_weights(weights, counts)
+    for level, (tensor, weight) in enumerate(zip(tensors, weighted, strict=True)):
+        yield Level(tensor, owners(offsets[level], counts[level]), weight, 1 if len(tensor) % 2 else -1)

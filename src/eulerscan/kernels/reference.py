@@ -1,0 +1,36 @@
+"""The transform as the paper writes it (equation 7): one sigmoid for every simplex, direction and threshold.
+
+Slow and large, but plain: every other kernel must equal it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .layout import levels
+
+
+def ect(
+    points: Tensor,
+    directions: Tensor,
+    thresholds: Tensor,
+    scale: Tensor,
+    weights: Tensor | None,
+    simplices: Tensor,
+    offsets: Tensor,
+    rows: Sequence[int],
+) -> Tensor:
+    """Euler characteristic transform ``[B, T, H]``; the arguments are those of :mod:`.layout`."""
+    heights = points @ directions.T  # [V, T]
+    result = heights.new_zeros(offsets.shape[1] - 1, len(directions), len(thresholds))
+    for level in levels(weights, simplices, offsets, rows):
+        tops = heights[level.vertices].max(dim=0).values  # [n, T]
+        above = thresholds - tops.unsqueeze(-1)  # [n, T, H]
+        counted = (above >= 0).to(above.dtype) if torch.isinf(scale) else torch.sigmoid(scale * above)
+        if level.weights is not None:
+            counted = counted * level.weights[:, None, None]
+        result = result.index_add(0, level.owner, counted, alpha=level.sign)
+    return result

@@ -1,0 +1,103 @@
+"""A few threads of our own for kernels that release the interpreter lock.
+
+numba's ``parallel=True`` does not survive a fork, and forked DataLoader workers are everywhere; an executor of
+the standard library waits for threads that wake up when the work is already done. Here a kernel is a plain sequential
+function that asks :func:`claim` for its next task until there is none. What a task computes does not depend
+on who does it, so neither does the result.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any
+
+import numpy as np
+import torch
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+_jobs: SimpleQueue[Callable[[], None]]
+_lock: Lock
+_num_workers: int
+
+
+@intrinsic
+def claim(typing: Any, counter: Any) -> Any:
+    """Inside a kernel: the number of the next task that nobody has claimed, counting ``counter [1]`` up."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        return builder.atomic_rmw("add", array.data, ir.Constant(ir.IntType(64), 1), "monotonic")
+
+    return types.int64(counter), generate
+
+
+def run(kernel: Callable[..., bool], num_threads: int, *arguments: Any) -> bool:
+    """Call ``kernel(counter, *arguments)`` on several threads, this one included; whether all returned true."""
+    counter = np.zeros(1, np.int64)
+    tickets = list(range(num_threads - 1))
+    outcomes: SimpleQueue[bool | BaseException] = SimpleQueue()
+
+    def help() -> None:
+        try:
+            tickets.pop()
+        except IndexError:
+            return  # too late: the work is done
+        try:
+            outcomes.put(kernel(counter, *arguments))
+        except BaseException as error:  # belongs to the thread that asked for help
+            outcomes.put(error)
+
+    _start_workers(len(tickets))
+    for _ in tickets:
+        _jobs.put(help)
+    fine = kernel(counter, *arguments)
+    helpers = num_threads - 1
+    while tickets:
+        try:
+            tickets.pop()
+            helpers -= 1
+        except IndexError:
+            break
+    for _ in range(helpers):
+        outcome = outcomes.get()
+        if isinstance(outcome, BaseException):
+            raise outcome
+        fine = fine and outcome
+    return fine
+
+
+def useful(num_tasks: int) -> int:
+    """How many threads to work with: as many as torch does, but no more than there are tasks."""
+    return max(1, min(torch.get_num_threads(), num_tasks))
+
+
+def _start_workers(count: int) -> None:
+    """See to it that there are at least ``count`` workers. They wait for jobs until the process ends."""
+    global _num_workers
+    if _num_workers >= count:
+        return
+    with _lock:
+        while _num_workers < count:
+            Thread(target=_serve, args=(_jobs,), name=f"eulerscan-{_num_workers}", daemon=True).start()
+            _num_workers += 1
+
+
+def _serve(jobs: SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        jobs.get()()
+
+
+def _reset() -> None:
+    """No workers yet. A forked child has none of its parent's threads, and its locks may be held by them."""
+    global _jobs, _lock, _num_workers
+    _jobs, _lock, _num_workers = SimpleQueue(), Lock(), 0
+
+
+_reset()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset)

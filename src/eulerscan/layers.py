@@ -1,0 +1,166 @@
+"""The transform as a layer of a network."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from . import directions as spheres
+from .complexes import Complex
+from .functional import ect
+from .functional import thresholds as even_thresholds
+from .shapes import Shape, as_complex
+
+Normalization = Literal["none", "vertices", "simplices", "peak"]
+
+
+class ECTLayer(nn.Module):
+    r"""Differentiable Euler characteristic transform with learnable directions.
+
+    Takes a :class:`Complex` or anything :func:`as_complex` understands, and returns ``[B, T, H]``.
+
+    **Scale and grid.** The sigmoid of a simplex rises from 12 % to 88 % over a height of ``4 / scale``. What matters is how that
+    compares with the step of the grid: where the rise is much shorter than a step, only the few vertices
+    close to a threshold receive a gradient; where it is much longer, neighbouring thresholds say the same. By default the
+    rise takes one step, ``scale = 4 / step`` with ``step = 2 radius / (num_thresholds - 1)``. Give ``scale_in_steps``
+    to make it take another number of steps, or ``scale`` for the number itself (the paper uses 200).
+
+    Args:
+        dim: Dimension of the space that holds the points.
+        num_directions: T. Not needed if ``directions`` are given.
+        num_thresholds: H, evenly spaced in ``[-radius, radius]``.
+        radius: Largest height that is looked at; a little more than the norm of the furthest point.
+        scale: Steepness of the sigmoid; ``math.inf`` for the exact transform, which trains nothing before it.
+        scale_in_steps: Height over which the sigmoid rises, in steps of the grid. Not together with ``scale``.
+        directions: Initial directions ``[T, dim]``; by default evenly spread (:func:`directions.uniform`).
+        learn_directions: Whether training changes the directions.
+        on_sphere: Whether the directions are kept at unit length.
+        learn_thresholds: Whether training changes the thresholds. They stay in ascending order.
+        learn_scale: Whether training changes the scale. It stays positive.
+        unit_ball: Whether to centre each shape and scale it to the unit ball first.
+        normalization: What the transform of each shape is divided by: its number of ``"vertices"`` or of ``"simplices"``,
+            vertices included, its largest absolute value (``"peak"``), or nothing (``"none"``). Never anything of
+            another shape in the batch.
+
+    Example:
+        >>> layer = ECTLayer(dim=3, num_directions=32, num_thresholds=24)
+        >>> layer(torch.rand(8, 100, 3)).shape
+        torch.Size([8, 32, 24])
+    """
+
+    weight: Tensor
+    heights: Tensor
+    log_scale: Tensor
+
+    def __init__(
+        self,
+        dim: int,
+        num_directions: int = 16,
+        num_thresholds: int = 16,
+        *,
+        radius: float = 1.1,
+        scale: float | None = None,
+        scale_in_steps: float | None = None,
+        directions: Tensor | None = None,
+        learn_directions: bool = True,
+        on_sphere: bool = True,
+        learn_thresholds: bool = False,
+        learn_scale: bool = False,
+        unit_ball: bool = False,
+        normalization: Normalization = "none",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if directions is not None and (directions.ndim != 2 or directions.shape[1] != dim):
+            raise ValueError(f"directions must have shape [T, {dim}] for dim={dim}, got {list(directions.shape)}.")
+        if normalization not in get_args(Normalization):
+            raise ValueError(f"normalization must be one of {', '.join(get_args(Normalization))}, got {normalization!r}.")
+        self.dim = dim
+        self.num_directions = num_directions if directions is None else len(directions)
+        self.num_thresholds = num_thresholds
+        self.radius = radius
+        self.on_sphere = on_sphere
+        self.unit_ball = unit_ball
+        self.normalization = normalization
+        self.initial_scale = _initial_scale(scale, scale_in_steps, num_thresholds, radius)
+        if learn_scale and math.isinf(self.initial_scale):
+            raise ValueError("learn_scale needs a finite scale to begin with, got inf.")
+        like: dict[str, Any] = {"device": device, "dtype": dtype or torch.get_default_dtype()}
+        if directions is None:
+            self.initial_directions = None
+        else:
+            self.initial_directions = directions.detach().to(**like, copy=True)
+        self._hold("weight", torch.empty(self.num_directions, dim, **like), learn_directions)
+        self._hold("heights", torch.empty(num_thresholds, **like), learn_thresholds)
+        self._hold("log_scale", torch.empty((), **like), learn_scale)
+        self.reset_parameters()
+
+    def _hold(self, name: str, tensor: Tensor, learn: bool) -> None:
+        """A parameter if it is learned, else a buffer: the same key in the state either way."""
+        if learn:
+            self.register_parameter(name, nn.Parameter(tensor))
+        else:
+            self.register_buffer(name, tensor)
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Go back to the directions, thresholds and scale of the beginning."""
+        initial = self.initial_directions
+        self.weight.copy_(spheres.uniform(self.num_directions, self.dim, dtype=torch.float64) if initial is None else initial)
+        self.heights.copy_(even_thresholds(self.num_thresholds, self.radius, dtype=torch.float64))
+        self.log_scale.fill_(math.log(self.initial_scale))
+
+    @property
+    def directions(self) -> Tensor:
+        """``[T, dim]``, of unit length if ``on_sphere``."""
+        return nn.functional.normalize(self.weight, dim=-1) if self.on_sphere else self.weight
+
+    @property
+    def thresholds(self) -> Tensor:
+        """``[H]``, ascending."""
+        return self.heights.sort().values if self.heights.requires_grad else self.heights
+
+    @property
+    def scale(self) -> Tensor:
+        """``[]``, positive."""
+        return self.log_scale.exp()
+
+    def forward(self, shape: Shape) -> Tensor:
+        complex = as_complex(shape).to(dtype=self.weight.dtype)
+        if self.unit_ball:
+            complex = complex.unit_ball()
+        return self._normalize(ect(complex, self.directions, self.thresholds, scale=self.scale), complex)
+
+    def _normalize(self, transform: Tensor, complex: Complex) -> Tensor:
+        if self.normalization == "none":
+            return transform
+        if self.normalization == "peak":
+            size = transform.abs().amax(dim=(1, 2))
+        else:
+            sizes = complex.offsets.diff(dim=1)
+            size = (sizes[0] if self.normalization == "vertices" else sizes.sum(dim=0)).to(transform.dtype)
+        return transform / torch.where(size > 0, size, 1.0)[:, None, None]
+
+    def extra_repr(self) -> str:
+        learned = [name for name, _ in self.named_parameters(recurse=False)]
+        words = {"weight": "directions", "heights": "thresholds", "log_scale": "scale"}
+        options = "".join(f", learn_{word}={name in learned}" for name, word in words.items())
+        return (
+            f"dim={self.dim}, num_directions={self.num_directions}, num_thresholds={self.num_thresholds}, "
+            f"radius={self.radius}, scale={self.initial_scale:g}, on_sphere={self.on_sphere}{options}, "
+            f"unit_ball={self.unit_ball}, normalization={self.normalization!r}"
+        )
+
+
+def _initial_scale(scale: float | None, in_steps: float | None, num_thresholds: int, radius: float) -> float:
+    if scale is not None and in_steps is not None:
+        raise ValueError(f"scale and scale_in_steps say the same thing twice, got {scale} and {in_steps}. Give one.")
+    name, value = ("scale", scale) if scale is not None else ("scale_in_steps", 1.0 if in_steps is None else in_steps)
+    if not value > 0:  # NaN too
+        raise ValueError(f"{name} must be positive, got {value}.")
+    step = 2 * radius / max(1, num_thresholds - 1)
+    return value if scale is not None else 4 / (value * step)

@@ -1,0 +1,56 @@
+"""Functions of the simplices of one dimension: integer tensors ``[k + 1, n]``, a simplex a column."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+_LARGEST_KEY = 2**63 - 1
+
+
+def faces(simplices: Tensor) -> Tensor:
+    """All faces with one vertex less, ``[k, (k + 1) n]``; a face shared by two simplices appears twice."""
+    rows = range(len(simplices))
+    return torch.cat([simplices[[row for row in rows if row != left_out]] for left_out in rows], dim=1)
+
+
+def unique(simplices: Tensor) -> Tensor:
+    """Each simplex once, its vertices ascending, in lexicographic order; no self-loops and their like.
+
+    >>> unique(torch.tensor([[0, 1, 2, 3], [1, 0, 2, 1]]))
+    tensor([[0, 1],
+            [1, 3]])
+    """
+    columns = simplices.sort(dim=0).values
+    columns = columns[:, (columns[1:] != columns[:-1]).all(dim=0)]
+    return columns[:, _first_occurrences(columns)]
+
+
+def missing(faces_of_simplices: Tensor, present: Tensor) -> Tensor:
+    """The columns of the first tensor that the second lacks, each once; vertices ascending."""
+    wanted = unique(faces_of_simplices)
+    both = torch.cat([present.sort(dim=0).values, wanted], dim=1)
+    first = _first_occurrences(both)
+    return wanted[:, first[first >= present.shape[1]].sort().values - present.shape[1]]
+
+
+def _first_occurrences(columns: Tensor) -> Tensor:
+    """Positions of the different columns, first occurrence each, ordered by the columns."""
+    _, group = _distinct(columns)
+    if not len(group):
+        return group
+    first = torch.full((int(group.max()) + 1,), len(group), dtype=group.dtype, device=group.device)
+    positions = torch.arange(len(group), device=group.device)
+    return first.scatter_reduce(0, group, positions, "amin")
+
+
+def _distinct(columns: Tensor) -> tuple[Tensor, Tensor]:
+    """The different columns and the number of its kind for every column, both in lexicographic order."""
+    base = int(columns.max()) + 1 if columns.numel() else 1
+    if base ** len(columns) > _LARGEST_KEY:
+        return torch.unique(columns, dim=1, return_inverse=True)
+    # One integer a column sorts many times faster than torch.unique(dim=1).
+    key = torch.zeros(columns.shape[1], dtype=torch.int64, device=columns.device)
+    for row in columns:
+        key = key * base + row
+    return torch.unique(key, return_inverse=True)
