@@ -65,11 +65,12 @@ def check_simplices(simplices: Sequence[Tensor], points: Tensor, batch: Tensor) 
 def _check_columns(name: str, columns: Tensor, num_points: int, batch: Tensor, dimensions: list[int]) -> None:
     """Values of the simplices of one level."""
     rows, count = columns.shape
-    # A list of edges [n, 2] taken for two (n - 1)-simplices: nothing of one dimension less is there.
-    hint = " Did you pass it transposed?" if rows > count and rows - 2 not in dimensions and rows > 2 else ""
-    if hint and rows > 4 and count > 1:
+    hint = " Did you pass it transposed?" if rows > max(count, 2) and rows - 2 not in dimensions else ""
+    # A list of edges [n, 2] would be two simplices of dimension n - 1, without any of their faces.
+    if hint and rows > 4 and count in (2, 3):
         raise ValueError(
-            f"{name} holds {rows - 1}-simplices, so it needs shape [{rows}, count] and faces in another entry, got {[rows, count]}.{hint}"
+            f"{name} holds {rows - 1}-simplices, so it needs shape [{rows}, count] and their faces in other entries, "
+            f"got {[rows, count]}.{hint}"
         )
     if count == 0:
         return
@@ -97,7 +98,7 @@ def _check_columns(name: str, columns: Tensor, num_points: int, batch: Tensor, d
 
 
 def check_weights(
-    weights: Sequence[Tensor | None] | None, points: Tensor, simplices: Sequence[Tensor]
+    weights: Sequence[Tensor | None] | Tensor | None, points: Tensor, simplices: Sequence[Tensor]
 ) -> tuple[Tensor, ...] | None:
     """One tensor a level in the dtype of the points, or ``None`` where all weights are one."""
     if weights is None:

@@ -243,7 +243,7 @@ class Complex:
         """
         batch = self.batch
         # Relative to one of its own points a coincident complex is exactly zero, whatever its place.
-        points = self.points - self.points[self.offsets[0, :-1].clamp(max=max(0, len(self.points) - 1))][batch]
+        points = self.points - self.points[self.offsets[0, batch]]
         sums = points.new_zeros(self.num_complexes, self.dim).index_add(0, batch, points)
         sizes = self.offsets[0].diff().clamp(min=1).unsqueeze(1)
         points = points - (sums / sizes)[batch]

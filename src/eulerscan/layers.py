@@ -22,8 +22,8 @@ class ECTLayer(nn.Module):
 
     Takes a :class:`Complex` or anything :func:`as_complex` understands, and returns ``[B, T, H]``.
 
-    **Scale and grid.** The sigmoid of a simplex rises from 12 % to 88 % over a height of ``4 / scale``. What matters is how that
-    compares with the step of the grid: where the rise is much shorter than a step, only the few vertices
+    **Scale and grid.** The sigmoid of a simplex rises from 12 % to 88 % over a height of ``4 / scale``. What matters is how
+    that compares with the step of the grid: where the rise is much shorter than a step, only the few vertices
     close to a threshold receive a gradient; where it is much longer, neighbouring thresholds say the same. By default the
     rise takes one step, ``scale = 4 / step`` with ``step = 2 radius / (num_thresholds - 1)``. Give ``scale_in_steps``
     to make it take another number of steps, or ``scale`` for the number itself (the paper uses 200).

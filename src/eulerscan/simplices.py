@@ -35,8 +35,8 @@ def missing(faces_of_simplices: Tensor, present: Tensor) -> Tensor:
 
 
 def _first_occurrences(columns: Tensor) -> Tensor:
-    """Positions of the different columns, first occurrence each, ordered by the columns."""
-    _, group = _distinct(columns)
+    """Positions of the different columns, first occurrence each, in lexicographic order of the columns."""
+    group = _groups(columns)
     if not len(group):
         return group
     first = torch.full((int(group.max()) + 1,), len(group), dtype=group.dtype, device=group.device)
@@ -44,13 +44,16 @@ def _first_occurrences(columns: Tensor) -> Tensor:
     return first.scatter_reduce(0, group, positions, "amin")
 
 
-def _distinct(columns: Tensor) -> tuple[Tensor, Tensor]:
-    """The different columns and the number of its kind for every column, both in lexicographic order."""
+def _groups(columns: Tensor) -> Tensor:
+    """``[n]``: the same number for equal columns, ascending in lexicographic order."""
+    groups: Tensor
     base = int(columns.max()) + 1 if columns.numel() else 1
     if base ** len(columns) > _LARGEST_KEY:
-        return torch.unique(columns, dim=1, return_inverse=True)
+        _, groups = torch.unique(columns, dim=1, return_inverse=True)
+        return groups
     # One integer a column sorts many times faster than torch.unique(dim=1).
     key = torch.zeros(columns.shape[1], dtype=torch.int64, device=columns.device)
     for row in columns:
         key = key * base + row
-    return torch.unique(key, return_inverse=True)
+    _, groups = torch.unique(key, return_inverse=True)
+    return groups

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from .lanes import WIDTH, add, any_lane, at_least, but_not, cast, choose, differs, either, fill, load, multiply, store
 from .lanes import total as total_of_lanes

@@ -6,8 +6,10 @@ problem alone and their results are added in a fixed order, so any number of thr
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,8 +32,15 @@ MOST_RANGES = 64
 MOST_COPIES = 8  # of the gradient of the points, when one complex is shared by several tasks
 
 
+SOURCES = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
+
+
 def _compiled(function: Callable[..., Any]) -> Any:
-    """Compile once a machine where the cache can be written, else once a process."""
+    """Compile once a machine where the cache can be written, else once a process.
+
+    numba's cache notices a change of this file only; the name brings in the files that it builds on.
+    """
+    function.__qualname__ += f"_{SOURCES[:16]}"
     try:
         return njit(nogil=True, error_model="numpy", cache=True)(function)
     except RuntimeError:
@@ -40,7 +49,7 @@ def _compiled(function: Callable[..., Any]) -> Any:
 
 @_compiled
 def _forward(
-    counter, ranges, shares, points, directions, thresholds, scale, saturation, weights, simplices, offsets, rows, result
+    counter, ranges, shares, points, directions, thresholds, weights, simplices, offsets, rows, scale, saturation, result
 ):  # fmt: skip
     """Do tasks until there are none; False if an index was out of its complex."""
     num_complexes, num_directions, num_thresholds = result.shape
@@ -72,7 +81,7 @@ def _forward(
 
 @_compiled
 def _backward(
-    counter, ranges, shares, points, directions, thresholds, scale, saturation, weights, simplices, offsets, rows,
+    counter, ranges, shares, points, directions, thresholds, weights, simplices, offsets, rows, scale, saturation,
     gradient, point_gradient, direction_gradient, threshold_gradient, scale_gradient, weight_gradient,
 ):  # fmt: skip
     """As the forward pass, recomputing its field. The gradients have a row a task, or a copy a share."""
@@ -127,12 +136,12 @@ class _Arguments(NamedTuple):
     points: NDArray[Any]
     directions: NDArray[Any]
     thresholds: NDArray[Any]
-    scale: float
-    saturation: float
     weights: NDArray[Any]
     simplices: NDArray[Any]
     offsets: NDArray[np.int64]
     rows: NDArray[np.int64]
+    scale: float
+    saturation: float
 
 
 def ect(
@@ -210,13 +219,27 @@ def _arrays(
     rows: Sequence[int],
 ) -> _Arguments:
     """Views of the tensors. The kernels check no bounds but those of the simplices, so the rest is checked here."""
-    weights = points.new_empty(0) if weights is None else weights
-    tensors = (points, directions, thresholds, weights, simplices, offsets)
-    arrays = [tensor.detach().contiguous().numpy() for tensor in tensors]
-    sizes = np.asarray(rows, np.int64)
-    if directions.shape[1] != points.shape[1] or not _consistent(*arrays[3:], sizes, len(points)):
+    arguments = _Arguments(
+        _array(points),
+        _array(directions),
+        _array(thresholds),
+        _array(points.new_empty(0) if weights is None else weights),
+        _array(simplices),
+        _array(offsets),
+        np.asarray(rows, np.int64),
+        scale.item(),
+        SATURATION[points.dtype],
+    )
+    same_space = directions.shape[1] == points.shape[1]
+    if not same_space or not _consistent(
+        arguments.weights, arguments.simplices, arguments.offsets, arguments.rows, len(points)
+    ):
         raise ValueError("offsets must divide points, simplices and weights into complexes, in ascending order.")
-    return _Arguments(*arrays[:3], scale.item(), SATURATION[points.dtype], *arrays[3:], sizes)
+    return arguments
+
+
+def _array(tensor: Tensor) -> NDArray[Any]:
+    return tensor.detach().contiguous().numpy()
 
 
 @_compiled

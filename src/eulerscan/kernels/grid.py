@@ -100,6 +100,6 @@ def first_at_least(heights: NDArray[np.float64], buckets: NDArray[np.int64], den
     # The bucket was found with rounding; the thresholds themselves decide.
     while heights[1 + low] < height:
         low += 1
-    while heights[low] >= height:
+    while low > 0 and heights[low] >= height:
         low -= 1
-    return low
+    return int(low)

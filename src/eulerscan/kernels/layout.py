@@ -41,12 +41,12 @@ def owners(offsets: Tensor, count: int) -> Tensor:
 
 def split_weights(weights: Tensor, counts: Sequence[int]) -> tuple[Tensor, ...]:
     """The weights of each level, as views."""
-    return weights.split(list(counts))
+    return torch.split(weights, list(counts))
 
 
 def split_simplices(simplices: Tensor, rows: Sequence[int], counts: Sequence[int]) -> tuple[Tensor, ...]:
     """The simplices of each level ``[rows, n]``, as views."""
-    parts = simplices.split([r * n for r, n in zip(rows, counts, strict=True)])
+    parts = torch.split(simplices, [r * n for r, n in zip(rows, counts, strict=True)])
     return tuple(part.view(r, n) for part, r, n in zip(parts, rows, counts, strict=True))
 
 

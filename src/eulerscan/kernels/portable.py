@@ -35,7 +35,7 @@ def ect(
     largest = max(level.vertices.numel() for level in parts)
     at_once = max(1, ENTRIES_AT_ONCE // max(1, largest))
     num_complexes = offsets.shape[1] - 1
-    blocks = [_block(points, block, thresholds, scale, parts, num_complexes) for block in directions.split(at_once)]
+    blocks = [_block(points, block, thresholds, scale, parts, num_complexes) for block in torch.split(directions, at_once)]
     return torch.cat(blocks, dim=1)
 
 

@@ -1,0 +1,276 @@
+"""Shapes whose transform is known, and properties that every transform of shapes should have.
+
+The assertions take any function of a complex, so that you can call them on your own layers and models:
+
+    >>> from eulerscan import ECTLayer
+    >>> assert_order_invariant(ECTLayer(dim=2), disc(7).complex)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .complexes import Complex, collate
+from .functional import ect
+from .kernels import reference
+
+Transform = Callable[[Complex], Tensor]
+
+
+@dataclass(frozen=True)
+class KnownShape:
+    """A complex together with what is known about its transform.
+
+    Attributes:
+        complex: One complex.
+        euler: Its Euler characteristic.
+        between: Value of every curve from the lowest vertex up to, not including, the highest, for shapes where
+            that is one number in every direction; ``None`` for the others.
+    """
+
+    complex: Complex
+    euler: int
+    between: int | None = None
+
+    def transform(self, directions: Tensor, thresholds: Tensor) -> Tensor:
+        """The exact transform ``[1, T, H]`` by reasoning about the shape, not by counting simplices."""
+        if self.between is None:
+            raise ValueError("between is not known for this shape: its curves differ from direction to direction.")
+        heights = self.complex.points @ directions.T
+        lowest, highest = (bound[:, None] for bound in (heights.amin(dim=0), heights.amax(dim=0)))
+        inside = torch.where(thresholds >= lowest, self.between, 0)
+        return torch.where(thresholds >= highest, self.euler, inside).to(heights.dtype)[None]
+
+
+def known_shapes(dtype: torch.dtype = torch.float64) -> dict[str, KnownShape]:
+    """One of each shape in this module, by name."""
+    return {
+        "point": point(dtype=dtype),
+        "segment": segment(dtype=dtype),
+        "cycle": cycle(11, dtype=dtype),
+        "disc": disc(12, dtype=dtype),
+        "sphere": sphere(dtype=dtype),
+        "torus": torus(dtype=dtype),
+        "moebius": moebius(dtype=dtype),
+        "graph": random_graph(20, 31, generator=torch.Generator().manual_seed(0), dtype=dtype),
+    }
+
+
+def point(dim: int = 2, *, dtype: torch.dtype = torch.float64) -> KnownShape:
+    """A single vertex, a little off the origin."""
+    return KnownShape(Complex(torch.full((1, dim), 0.1, dtype=dtype)), euler=1, between=1)
+
+
+def segment(*, dtype: torch.dtype = torch.float64) -> KnownShape:
+    """Two vertices and the edge between them."""
+    points = torch.tensor([[-0.5, 0.2], [0.7, 0.4]], dtype=dtype)
+    return KnownShape(Complex(points, [torch.tensor([[0], [1]])]), euler=1, between=1)
+
+
+def cycle(n: int, *, dtype: torch.dtype = torch.float64) -> KnownShape:
+    """A regular polygon: an arc until its highest vertex closes it."""
+    here = torch.arange(n)
+    return KnownShape(Complex(_polygon(n, dtype), [torch.stack([here, (here + 1) % n])]), euler=0, between=1)
+
+
+def disc(n: int, *, dtype: torch.dtype = torch.float64) -> KnownShape:
+    """A regular polygon filled by triangles around its centre: of one piece from the first vertex on."""
+    here = torch.arange(n)
+    points = torch.cat([_polygon(n, dtype), torch.zeros(1, 2, dtype=dtype)])
+    triangles = torch.stack([here, (here + 1) % n, torch.full((n,), n)])
+    return KnownShape(Complex(points, [triangles]).closure(), euler=1, between=1)
+
+
+def sphere(subdivisions: int = 2, *, dtype: torch.dtype = torch.float64) -> KnownShape:
+    """An octahedron, each triangle split into four and pushed out, again and again. A cap until its top closes it."""
+    points = torch.tensor([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]], dtype=dtype)
+    corners = [[x, y, z] for x in (0, 1) for y in (2, 3) for z in (4, 5)]
+    triangles = torch.tensor(corners).T
+    for _ in range(subdivisions):
+        points, triangles = _subdivide(points, triangles)
+    return KnownShape(Complex(points, [triangles]).closure(), euler=2, between=1)
+
+
+def torus(n: int = 12, m: int = 8, *, dtype: torch.dtype = torch.float64) -> KnownShape:
+    """A ring in space, ``n`` vertices around by ``m`` across."""
+    u, v = torch.meshgrid(_angles(n, dtype), _angles(m, dtype), indexing="ij")
+    radius = 0.7 + 0.3 * v.cos()
+    points = torch.stack([radius * u.cos(), radius * u.sin(), 0.3 * v.sin()], dim=-1).reshape(-1, 3)
+    i, j = (index.reshape(-1) for index in torch.meshgrid(torch.arange(n), torch.arange(m), indexing="ij"))
+    triangles = _quads(i * m + j, (i + 1) % n * m + j, i * m + (j + 1) % m, (i + 1) % n * m + (j + 1) % m)
+    return KnownShape(Complex(points, [triangles]).closure(), euler=0)
+
+
+def moebius(n: int = 15, *, dtype: torch.dtype = torch.float64) -> KnownShape:
+    """A band of ``n`` quadrilaterals with half a twist."""
+    angle = _angles(n, dtype)
+    rims = []
+    for side in (-0.3, 0.3):
+        radius = 0.7 + side * (angle / 2).cos()
+        rims.append(torch.stack([radius * angle.cos(), radius * angle.sin(), side * (angle / 2).sin()], dim=-1))
+    here = torch.arange(n)
+    ahead = (here + 1) % n
+    # Around once, the band has turned over: the last quadrilateral joins each rim to the other one.
+    turned = torch.where(here == n - 1, n, 0)
+    triangles = _quads(here, (ahead + turned), here + n, (ahead + n - turned))
+    return KnownShape(Complex(torch.cat(rims), [triangles]).closure(), euler=0)
+
+
+def random_graph(
+    num_vertices: int,
+    num_edges: int,
+    dim: int = 2,
+    *,
+    generator: torch.Generator | None = None,
+    dtype: torch.dtype = torch.float64,
+) -> KnownShape:
+    """Points in the cube with the given number of different edges between them."""
+    pairs = torch.combinations(torch.arange(num_vertices)).T
+    chosen = torch.randperm(pairs.shape[1], generator=generator)[:num_edges]
+    if len(chosen) < num_edges:
+        raise ValueError(f"num_edges must be at most {len(chosen)} for {num_vertices} vertices, got {num_edges}.")
+    points = 2 * torch.rand(num_vertices, dim, generator=generator, dtype=dtype) - 1
+    return KnownShape(Complex(points, [pairs[:, chosen]]), euler=num_vertices - num_edges)
+
+
+def assert_order_invariant(
+    transform: Transform,
+    complex: Complex,
+    *,
+    generator: torch.Generator | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """The order of complexes, vertices, simplices, and of the vertices of a simplex, must not matter.
+
+    Args:
+        transform: A function of a complex with one row a complex, such as a layer.
+        complex: One or many complexes.
+        generator: Where the shuffling comes from.
+        rtol, atol: As in :func:`torch.testing.assert_close`.
+    """
+    shuffled, order = shuffle(complex, generator=generator)
+    torch.testing.assert_close(transform(shuffled), transform(complex)[order], rtol=rtol, atol=atol)
+
+
+def assert_batch_independent(
+    transform: Transform, complex: Complex, *, rtol: float | None = None, atol: float | None = None
+) -> None:
+    """Each complex alone must give what it gives among the others."""
+    alone = [transform(complex[b]) for b in range(complex.num_complexes)]
+    torch.testing.assert_close(torch.cat(alone), transform(complex), rtol=rtol, atol=atol)
+
+
+def assert_rotation_consistent(
+    transform: Callable[[Complex, Tensor], Tensor],
+    complex: Complex,
+    directions: Tensor,
+    *,
+    generator: torch.Generator | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """Turning shape and directions together must change nothing.
+
+    Args:
+        transform: A function of a complex and directions ``[T, dim]``.
+        complex: One or many complexes.
+        directions: ``[T, dim]``.
+        generator: Where the rotation comes from.
+        rtol, atol: As in :func:`torch.testing.assert_close`.
+    """
+    normal = torch.randn(complex.dim, complex.dim, generator=generator, dtype=torch.float64)
+    rotation = torch.linalg.qr(normal).Q.to(device=complex.points.device, dtype=complex.points.dtype)
+    turned = complex.with_points(complex.points @ rotation.T)
+    expected = transform(complex, directions)
+    torch.testing.assert_close(transform(turned, directions @ rotation.T), expected, rtol=rtol, atol=atol)
+
+
+def assert_equals_reference(
+    complex: Complex,
+    directions: Tensor,
+    thresholds: Tensor,
+    *,
+    scale: float = math.inf,
+    transform: Callable[..., Tensor] = ect,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """A transform must equal the dense formula of the paper, and so must its gradients if ``scale`` is finite.
+
+    Args:
+        complex, directions, thresholds, scale: Arguments of the transform.
+        transform: A function like :func:`ect`.
+        rtol, atol: As in :func:`torch.testing.assert_close`.
+    """
+
+    def dense(complex: Complex, directions: Tensor, thresholds: Tensor, *, scale: Tensor) -> Tensor:
+        layout = (complex.packed_simplices, complex.offsets, complex.rows)
+        return reference.ect(complex.points, directions, thresholds, scale, complex.packed_weights, *layout)
+
+    results = []
+    for function in (transform, dense):
+        steepness = torch.tensor(scale, dtype=complex.points.dtype, device=complex.points.device)
+        inputs = [t.detach().clone() for t in (complex.points, directions, thresholds, steepness)]
+        if math.isfinite(scale):
+            inputs = [t.requires_grad_() for t in inputs]
+        points, own_directions, own_thresholds, own_scale = inputs
+        value = function(complex.with_points(points), own_directions, own_thresholds, scale=own_scale)
+        upstream = torch.linspace(-1, 1, value.numel(), dtype=value.dtype, device=value.device).view_as(value)
+        gradients = torch.autograd.grad(value, inputs, upstream) if value.requires_grad else ()
+        results.append((value.detach(), *gradients))
+    names = ("values", "gradient of points", "gradient of directions", "gradient of thresholds", "gradient of scale")
+    for name, got, expected in zip(names, *results, strict=False):
+        torch.testing.assert_close(got, expected, rtol=rtol, atol=atol, msg=lambda text, name=name: f"{name}: {text}")  # type: ignore[misc]
+
+
+def shuffle(complex: Complex, *, generator: torch.Generator | None = None) -> tuple[Complex, Tensor]:
+    """The same complexes in another order of everything, and which old complex each new one is."""
+
+    def permutation(n: int) -> Tensor:
+        return torch.randperm(n, generator=generator)
+
+    parts = []
+    order = permutation(complex.num_complexes)
+    for b in order.tolist():
+        one = complex[b]
+        moved = permutation(len(one.points))
+        place = torch.empty_like(moved)
+        place[moved] = torch.arange(len(moved))
+        columns = [permutation(s.shape[1]) for s in one.simplices]
+        simplices = [place[s.long()][permutation(len(s))][:, column] for s, column in zip(one.simplices, columns, strict=True)]
+        weights = one.weights
+        if weights is not None:
+            weights = tuple(w[p] for w, p in zip(weights, (moved, *columns), strict=True))
+        parts.append(Complex(one.points[moved], simplices, weights=weights, num_complexes=1))
+    return collate(parts) if parts else complex, order
+
+
+def _angles(n: int, dtype: torch.dtype) -> Tensor:
+    return torch.arange(n, dtype=dtype) * (2 * math.pi / n)
+
+
+def _polygon(n: int, dtype: torch.dtype) -> Tensor:
+    angle = _angles(n, dtype)
+    return torch.stack([angle.cos(), angle.sin()], dim=1)
+
+
+def _quads(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Tensor:
+    """Two triangles ``[3, 2 n]`` for each quadrilateral with the corners a, b, d, c around."""
+    return torch.cat([torch.stack([a, b, c]), torch.stack([b, d, c])], dim=1)
+
+
+def _subdivide(points: Tensor, triangles: Tensor) -> tuple[Tensor, Tensor]:
+    """Four triangles for each, new vertices pushed out to the unit sphere."""
+    a, b, c = triangles
+    edges = torch.cat([torch.stack(pair).sort(dim=0).values for pair in ((a, b), (b, c), (a, c))], dim=1)
+    unique, inverse = torch.unique(edges, dim=1, return_inverse=True)
+    middles = torch.nn.functional.normalize(points[unique[0]] + points[unique[1]], dim=1)
+    ab, bc, ac = (inverse + len(points)).view(3, -1)
+    parts = [torch.stack(t) for t in ((a, ab, ac), (b, ab, bc), (c, bc, ac), (ab, bc, ac))]
+    return torch.cat([points, middles]), torch.cat(parts, dim=1)
