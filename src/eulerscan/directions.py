@@ -22,8 +22,8 @@ def circle(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> T
             [-1.,  0.],
             [ 0., -1.]])
     """
-    turn = torch.arange(_positive(n), dtype=torch.float64) / n
-    return torch.stack([_cosine(turn), _cosine(turn - 0.25)], dim=1).to(device=device, dtype=_dtype(dtype))
+    quarters = 4 * torch.arange(_positive(n))
+    return torch.stack([_cosine(quarters, n), _cosine(quarters - n, n)], dim=1).to(device=device, dtype=_dtype(dtype))
 
 
 def fibonacci(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
@@ -72,14 +72,17 @@ def half_sphere(n: int, dim: int, *, device: Any = None, dtype: torch.dtype | No
     return torch.where(half[:, -1:] < 0, -half, half).to(device=device, dtype=_dtype(dtype))
 
 
-def _cosine(turn: Tensor) -> Tensor:
-    """cos(2 pi turn), exact at multiples of a quarter and equal where symmetry says so."""
-    turn = (turn - turn.round()).abs()  # [0, 1/2]
-    mirrored = torch.where(turn > 0.25, 0.5 - turn, turn)  # [0, 1/4]
-    # Each half of the quarter with the function that is accurate there; both agree at the diagonal.
-    value = torch.where(mirrored < 0.125, torch.cos(2 * math.pi * mirrored), torch.sin(2 * math.pi * (0.25 - mirrored)))
-    value = torch.where(mirrored == 0.125, math.sqrt(0.5), value)
-    return torch.where(turn > 0.25, -value, value)
+def _cosine(quarters: Tensor, n: int) -> Tensor:
+    """Cosine of ``quarters / n`` quarter turns. Reduced in integers, so that symmetric angles give the same bits."""
+    quarters = quarters % (4 * n)
+    quarters = torch.minimum(quarters, 4 * n - quarters)  # cos(-x) = cos(x)
+    negative = quarters > n
+    quarters = torch.where(negative, 2 * n - quarters, quarters)  # cos(pi - x) = -cos(x)
+    # Beyond the diagonal the sine is the accurate one, and at the diagonal both must agree.
+    angle = torch.minimum(quarters, n - quarters).double() * (math.pi / (2 * n))
+    value = torch.where(2 * quarters > n, angle.sin(), angle.cos())
+    value = torch.where(2 * quarters == n, math.sqrt(0.5), value)
+    return torch.where(negative, -value, value)
 
 
 def _spread(n: int, dim: int) -> Tensor:

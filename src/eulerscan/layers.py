@@ -79,6 +79,11 @@ class ECTLayer(nn.Module):
             raise ValueError(f"directions must have shape [T, {dim}] for dim={dim}, got {list(directions.shape)}.")
         if normalization not in get_args(Normalization):
             raise ValueError(f"normalization must be one of {', '.join(get_args(Normalization))}, got {normalization!r}.")
+        for name, count in (("dim", dim), ("num_directions", num_directions), ("num_thresholds", num_thresholds)):
+            if count < 1:
+                raise ValueError(f"{name} must be at least 1, got {count}.")
+        if not 0 < radius < math.inf:
+            raise ValueError(f"radius must be positive and finite, got {radius}.")
         self.dim = dim
         self.num_directions = num_directions if directions is None else len(directions)
         self.num_thresholds = num_thresholds

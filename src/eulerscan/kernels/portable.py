@@ -61,8 +61,8 @@ def _block(
     jumps = jumps.index_add(0, curve * (num_thresholds + 1) + last, coefficient)
     result = jumps.view(-1, num_thresholds + 1).cumsum(dim=1)[:, :-1].reshape(-1)
 
-    if not torch.isinf(scale) and len(vertex):
-        width = int((last - first).max())
+    if not torch.isinf(scale):
+        width = int((last - first).max()) if len(vertex) else 0
         window = first[:, None] + torch.arange(width, device=first.device)
         entry, step = (window < last[:, None]).nonzero(as_tuple=True)
         threshold = first[entry] + step

@@ -1,0 +1,157 @@
+"""What numba compiles: both passes over the tasks of a transform.
+
+A task is a range of complexes and a share of the blocks of eight directions. The kernels run on any number of threads;
+each claims tasks until there are none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from .collapse import collapse, gather
+from .grid import make_grid
+from .lanes import WIDTH, add, load, store
+from .sweep import descend, draw, weigh
+from .threads import claim
+
+SIMPLICES_A_RANGE = 2048
+MOST_RANGES = 64
+SOURCES = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
+
+
+def _compiled(function: Callable[..., Any]) -> Any:
+    """Compile once a machine where the cache can be written, else once a process.
+
+    numba's cache notices a change of this file only; the name brings in the files that it builds on.
+    """
+    function.__qualname__ += f"_{SOURCES[:16]}"
+    try:
+        return njit(nogil=True, error_model="numpy", cache=True)(function)
+    except RuntimeError:
+        return njit(nogil=True, error_model="numpy")(function)
+
+
+@_compiled
+def forward(
+    counter, ranges, shares, points, directions, thresholds, weights, simplices, offsets, rows, scale, saturation, result
+):  # fmt: skip
+    """Fill ``result [B, T, H]``; False if a simplex had a vertex outside its complex."""
+    num_complexes, num_directions, num_thresholds = result.shape
+    grid = make_grid(thresholds, scale, saturation)
+    field = np.empty((np.diff(offsets[0]).max() if num_complexes else 0, 2 * WIDTH), points.dtype)
+    invalid = np.empty((1, WIDTH))
+    block = np.empty((points.shape[1], WIDTH))
+    curves = np.empty((WIDTH, num_thresholds + WIDTH))
+    jumps = np.empty((num_thresholds + WIDTH, WIDTH))
+    while True:
+        task = claim(counter)
+        if task >= (len(ranges) - 1) * shares:
+            return True
+        chosen, share = task // shares, task % shares
+        for start in range(share * WIDTH, num_directions, shares * WIDTH):
+            width = _take_block(block, directions, start)
+            for b in range(ranges[chosen], ranges[chosen + 1]):
+                if not collapse(field, invalid, b, points, block, weights, simplices, offsets, rows):
+                    return False
+                curves[:] = 0.0
+                jumps[:] = 0.0
+                draw(curves, jumps, field, offsets[0, b + 1] - offsets[0, b], width, grid)
+                for j in range(1, num_thresholds):
+                    store(jumps, j, 0, add(load(jumps, j - 1, 0), load(jumps, j, 0)))
+                for lane in range(width):
+                    for j in range(num_thresholds):
+                        result[b, start + lane, j] = math.nan if invalid[0, lane] else curves[lane, j] + jumps[j, lane]
+
+
+@_compiled
+def backward(
+    counter, ranges, shares, points, directions, thresholds, weights, simplices, offsets, rows, scale, saturation,
+    gradient, point_gradient, direction_gradient, threshold_gradient, scale_gradient, weight_gradient,
+):  # fmt: skip
+    """Add to the gradients, recomputing what the forward pass did.
+
+    No two tasks add to the same place: points and weights have a copy a share, directions a copy a range, thresholds and scale
+    a row a task. Gradients of points or weights that nobody needs have no entries.
+    """
+    num_complexes, num_directions, num_thresholds = gradient.shape
+    grid = make_grid(thresholds, scale, saturation)
+    field = np.empty((np.diff(offsets[0]).max() if num_complexes else 0, 2 * WIDTH), points.dtype)
+    invalid = np.empty((1, WIDTH))
+    block = np.empty((points.shape[1], WIDTH))
+    gradients = np.zeros((WIDTH, num_thresholds + WIDTH))
+    suffixes = np.zeros((WIDTH, num_thresholds + WIDTH))
+    while True:
+        task = claim(counter)
+        if task >= (len(ranges) - 1) * shares:
+            return True
+        chosen, share = task // shares, task % shares
+        for start in range(share * WIDTH, num_directions, shares * WIDTH):
+            width = _take_block(block, directions, start)
+            for b in range(ranges[chosen], ranges[chosen + 1]):
+                if not collapse(field, invalid, b, points, block, weights, simplices, offsets, rows):
+                    return False
+                origin, count = offsets[0, b], offsets[0, b + 1] - offsets[0, b]
+                for lane in range(width):
+                    for j in range(num_thresholds):
+                        gradients[lane, j] = gradient[b, start + lane, j]
+                if not math.isinf(scale):
+                    scale_gradient[task] += descend(
+                        point_gradient, share, direction_gradient, chosen, start, threshold_gradient, task,
+                        gradients, field, origin, count, width, points, block, grid,
+                    )  # fmt: skip
+                if weight_gradient.shape[1]:
+                    for lane in range(width):
+                        for j in range(num_thresholds - 1, -1, -1):
+                            suffixes[lane, j] = suffixes[lane, j + 1] + gradients[lane, j]
+                    weigh(field, gradients, suffixes, count, width, grid)
+                    gather(weight_gradient, share, field, b, simplices, offsets, rows)
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _take_block(block, directions, start):
+    """Copy up to eight directions into ``block [dim, 8]``; returns how many."""
+    width = min(WIDTH, len(directions) - start)
+    block[:] = 0.0
+    for axis in range(directions.shape[1]):
+        for lane in range(width):
+            block[axis, lane] = directions[start + lane, axis]
+    return width
+
+
+@_compiled
+def divide(offsets):
+    """Ranges of consecutive complexes with about the same number of simplices, as bounds ``[ranges + 1]``."""
+    work = offsets.sum(axis=0)
+    num_complexes, total = len(work) - 1, work[-1]
+    count = max(1, min(num_complexes, MOST_RANGES, -(-total // SIMPLICES_A_RANGE)))
+    bounds = np.empty(count + 1, np.int64)
+    bounds[0], bounds[count] = 0, num_complexes
+    for i in range(1, count):
+        bounds[i] = np.searchsorted(work, i * total / count)
+    return bounds
+
+
+@_compiled
+def consistent(weights, simplices, offsets, rows, num_points):
+    """Whether the divisions of a packed complex ascend from zero and end with what there is."""
+    if len(offsets) != len(rows) + 1 or offsets.shape[1] == 0 or offsets[0, -1] != num_points:
+        return False
+    for level in range(len(offsets)):
+        if offsets[level, 0] != 0:
+            return False
+        for b in range(offsets.shape[1] - 1):
+            if offsets[level, b] > offsets[level, b + 1]:
+                return False
+    entries = 0
+    for level in range(len(rows)):
+        if rows[level] < 1:
+            return False
+        entries += rows[level] * offsets[level + 1, -1]
+    return entries == len(simplices) and (len(weights) == 0 or len(weights) == offsets[:, -1].sum())

@@ -1,0 +1,152 @@
+"""Every kernel equals the reference: values, and the gradients of all five inputs."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from drawing import batches, directions_for, random_complex, seeds
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eulerscan as es
+from eulerscan import testing
+from eulerscan.kernels import portable, reference
+
+KERNELS = {"cpu": torch.ops.eulerscan.ect, "portable": portable.ect}
+SCALES = [3.0, 40.0, 900.0, 1e5]
+
+
+def arguments(complex, num_directions, thresholds, scale, dtype=torch.float64):
+    """What a kernel takes, with weights even where the complex has none."""
+    weights = complex.packed_weights
+    weights = torch.ones(sum(complex.counts)) if weights is None else weights
+    directions = directions_for(complex, num_directions, seed=num_directions)
+    tensors = (complex.points, directions, thresholds, torch.tensor(scale), weights)
+    return [t.to(dtype) for t in tensors], (complex.packed_simplices, complex.offsets, list(complex.rows))
+
+
+def values_and_gradients(kernel, tensors, layout):
+    inputs = [t.clone().requires_grad_() for t in tensors]
+    result = kernel(*inputs, *layout)
+    upstream = torch.linspace(-1, 1.3, result.numel(), dtype=torch.float64).cos().view_as(result).to(result.dtype)
+    gradients = torch.autograd.grad(result, inputs, upstream, materialize_grads=True)
+    return dict(zip(("result", "points", "directions", "thresholds", "scale", "weights"), (result, *gradients), strict=True))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("scale", SCALES)
+@given(complex=batches(weighted=True), num_directions=st.integers(1, 19), num_thresholds=st.integers(1, 37))
+def test_values_and_all_gradients_equal_the_reference(kernel, scale, complex, num_directions, num_thresholds):
+    thresholds = es.thresholds(num_thresholds, 1.3, dtype=torch.float64)
+    given_ = arguments(complex, num_directions, thresholds, scale)
+    expected = values_and_gradients(reference.ect, *given_)
+    for name, value in values_and_gradients(KERNELS[kernel], *given_).items():
+        # A gradient is a sum of terms as large as scale times the upstream gradient.
+        torch.testing.assert_close(
+            value, expected[name], rtol=1e-9, atol=1e-12 * max(1.0, scale), msg=lambda m, n=name: f"{n}: {m}"
+        )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@given(complex=batches(weighted=True), seed=seeds, scale=st.sampled_from([*SCALES, math.inf]))
+def test_uneven_thresholds_equal_the_reference(kernel, complex, seed, scale):
+    rng = np.random.default_rng(seed)
+    thresholds = torch.tensor(np.sort(np.concatenate([rng.normal(size=9), rng.normal(size=4) * 1e-4, [-50, 50, 50]])))
+    given_ = arguments(complex, 5, thresholds, scale)
+    expected = values_and_gradients(reference.ect, *given_)
+    for name, value in values_and_gradients(KERNELS[kernel], *given_).items():
+        atol = 1e-12 * (min(scale, 1e5))
+        torch.testing.assert_close(value, expected[name], rtol=1e-9, atol=atol, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_exact_transform_has_gradients_in_its_weights_alone(kernel):
+    complex = random_complex(np.random.default_rng(1), weighted=True)
+    given_ = arguments(complex, 9, es.thresholds(8, dtype=torch.float64), math.inf)
+    found, expected = (values_and_gradients(k, *given_) for k in (KERNELS[kernel], reference.ect))
+    torch.testing.assert_close(found["weights"], expected["weights"])
+    assert found["weights"].abs().max() > 0
+    assert all((found[name] == 0).all() for name in ("points", "directions", "thresholds", "scale"))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@given(complex=batches(lattice=True), seed=seeds)
+def test_ties_give_a_subgradient_that_no_order_changes(kernel, complex, seed):
+    """Equal heights everywhere: the gradient must not depend on how vertices of a simplex or simplices are listed."""
+    directions = torch.eye(complex.dim, dtype=torch.float64)
+    thresholds = torch.linspace(-2.5, 2.5, 11, dtype=torch.float64)
+
+    def gradient(c):
+        points = c.points.clone().requires_grad_()
+        scale = torch.tensor(4.0, dtype=torch.float64)
+        result = KERNELS[kernel](points, directions, thresholds, scale, None, c.packed_simplices, c.offsets, list(c.rows))
+        return torch.autograd.grad(result, points, torch.arange(result.numel(), dtype=torch.float64).view_as(result))[0]
+
+    generator = torch.Generator().manual_seed(seed)
+    levels = []
+    for level in complex.simplices:
+        columns = torch.randperm(level.shape[1], generator=generator)
+        levels.append(level[torch.randperm(len(level), generator=generator)][:, columns])
+    reordered = es.Complex(complex.points, levels, batch=complex.batch, num_complexes=complex.num_complexes)
+    torch.testing.assert_close(gradient(reordered), gradient(complex), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("scale", [8.0, 200.0])
+@pytest.mark.parametrize("name", ["result", "points", "directions", "thresholds", "scale", "weights"])
+def test_float32_is_no_worse_than_the_dense_formula_in_float32(scale, name, generator):
+    complex = testing.sphere(3).complex
+    weights = [torch.rand(n, generator=generator, dtype=torch.float64) + 0.5 for n in complex.counts]
+    complex = es.Complex(complex.points.float().double(), complex.simplices, weights=weights)
+    thresholds = es.thresholds(32).double()
+    exact = values_and_gradients(reference.ect, *arguments(complex, 16, thresholds, scale))[name]
+    # The truth is that of the rounded inputs.
+    rounded, layout = arguments(complex, 16, thresholds, scale, torch.float32)
+    exact = values_and_gradients(reference.ect, [t.double() for t in rounded], layout)[name]
+    errors = [
+        (values_and_gradients(kernel, rounded, layout)[name].double() - exact).abs().mean()
+        for kernel in (torch.ops.eulerscan.ect, reference.ect)
+    ]
+    assert errors[0] <= errors[1]
+
+
+@pytest.mark.parametrize("scale", [5.0, 60.0])
+def test_gradcheck_in_all_five_inputs(scale):
+    complex = es.collate([random_complex(np.random.default_rng(s), num_points=5, dim=3, top=3, weighted=True) for s in (0, 1)])
+    tensors, layout = arguments(complex, 3, es.thresholds(5, 1.5, dtype=torch.float64), scale)
+    inputs = [t.requires_grad_() for t in tensors]
+    assert torch.autograd.gradcheck(lambda *t: es.kernels.ect(*t, *layout), inputs)
+
+
+def test_second_derivatives_come_from_torch():
+    complex = random_complex(np.random.default_rng(5), num_points=5, weighted=True)
+    tensors, layout = arguments(complex, 2, es.thresholds(4, 1.5, dtype=torch.float64), 5.0)
+    inputs = [t.requires_grad_() for t in tensors]
+    assert torch.autograd.gradgradcheck(lambda *t: es.kernels.ect(*t, *layout), inputs)
+
+
+@pytest.mark.usefixtures("poisoned_memory")
+def test_no_uninitialised_memory_is_read(dtype):
+    complex = es.collate([testing.disc(9).complex, es.Complex(torch.rand(0, 2, dtype=torch.float64)), testing.cycle(5).complex])
+    for num_directions in (1, 7, 8, 9):
+        tensors, layout = arguments(complex, num_directions, es.thresholds(11, dtype=torch.float64), 20.0, dtype)
+        for value in values_and_gradients(torch.ops.eulerscan.ect, tensors, layout).values():
+            assert value.isfinite().all()
+
+
+def test_portable_splits_directions_to_save_memory(monkeypatch):
+    complex = testing.torus().complex
+    tensors, layout = arguments(complex, 13, es.thresholds(9, dtype=torch.float64), 30.0)
+    whole = values_and_gradients(portable.ect, tensors, layout)
+    monkeypatch.setattr(portable, "ENTRIES_AT_ONCE", 3000)
+    for name, value in values_and_gradients(portable.ect, tensors, layout).items():
+        torch.testing.assert_close(value, whole[name])
+
+
+def test_many_thresholds_and_a_steep_scale(generator):
+    """More than a sigmoid's table holds: every window is tabulated anew."""
+    complex = testing.random_graph(50, 80, generator=generator).complex
+    tensors, layout = arguments(complex, 5, es.thresholds(5000, 1.5, dtype=torch.float64), 2000.0)
+    expected = values_and_gradients(reference.ect, tensors, layout)
+    for name, value in values_and_gradients(torch.ops.eulerscan.ect, tensors, layout).items():
+        torch.testing.assert_close(value, expected[name], rtol=1e-9, atol=1e-8, msg=lambda m, n=name: f"{n}: {m}")

@@ -1,0 +1,217 @@
+"""The operation behaves like one of torch's own, and lets nothing dangerous through."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from drawing import random_complex
+from torch.utils.data import DataLoader, Dataset
+
+import eulerscan as es
+from eulerscan import testing
+from eulerscan.kernels import threads
+
+
+def example(scale=20.0, *, weighted=True, dtype=torch.float64):
+    complex = es.collate([random_complex(np.random.default_rng(s), num_points=6 + s, weighted=weighted) for s in range(3)])
+    tensors = [complex.points, es.directions.circle(5), es.thresholds(6), torch.tensor(scale), complex.packed_weights]
+    tensors = [t if t is None else t.to(dtype) for t in tensors]
+    return [*tensors, complex.packed_simplices, complex.offsets, list(complex.rows)]
+
+
+@pytest.mark.parametrize("scale", [20.0, math.inf])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_opcheck(scale, weighted, dtype):
+    inputs = example(scale, weighted=weighted, dtype=dtype)
+    torch.library.opcheck(torch.ops.eulerscan.ect.default, inputs)
+    tracked = [t.requires_grad_() if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in inputs]
+    torch.library.opcheck(torch.ops.eulerscan.ect.default, tracked)
+    needs = [True, True, True, True, weighted]
+    with torch.no_grad():
+        torch.library.opcheck(torch.ops.eulerscan.ect_backward.default, [torch.rand(3, 5, 6, dtype=dtype), *inputs, needs])
+
+
+@pytest.mark.parametrize("dynamic", [False, None])
+def test_a_model_compiles_without_a_break(dynamic):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = es.ECTLayer(2, 5, 6, learn_scale=True, learn_thresholds=True, unit_ball=True, normalization="peak")
+            self.head = torch.nn.Linear(30, 3)
+
+        def forward(self, shape):
+            return self.head(torch.relu(self.layer(shape)).flatten(1))
+
+    model = Model()
+    compiled = torch.compile(model, fullgraph=True, dynamic=dynamic)
+    for size in (7, 11):
+        complexes = [random_complex(np.random.default_rng(s), num_points=size + s, dtype=torch.float32) for s in range(3)]
+        batch = es.collate(complexes)
+        for shape in (batch, torch.rand(2, size, 2)):
+            torch.testing.assert_close(compiled(shape), model(shape))
+            results = []
+            for function in (compiled, model):
+                model.zero_grad()
+                function(shape).square().sum().backward()
+                results.append([p.grad.clone() for p in model.parameters()])
+            torch.testing.assert_close(*results)
+    torch._dynamo.reset()
+
+
+def test_compiled_programs_check_values_too():
+    compiled = torch.compile(lambda p, t: es.ect(p, es.directions.circle(3), t, scale=2.0), fullgraph=True)
+    compiled(torch.rand(4, 2), es.thresholds(3))
+    with pytest.raises(ValueError, match="thresholds must be finite and ascend"):
+        compiled(torch.rand(4, 2), es.thresholds(3).flip(0))
+    torch._dynamo.reset()
+
+
+def test_autocast_leaves_the_transform_in_float32():
+    layer = es.ECTLayer(2, 8, 8)
+    head = torch.nn.Linear(64, 2)
+    points = torch.rand(4, 10, 2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        transform = layer(points)
+        logits = head(transform.flatten(1))
+    assert (transform.dtype, logits.dtype) == (torch.float32, torch.bfloat16)
+    torch.testing.assert_close(transform, layer(points))
+    logits.sum().backward()
+    assert layer.weight.grad.isfinite().all()
+
+
+# Threads and processes
+
+
+def large_and_small():
+    generator = torch.Generator().manual_seed(0)
+    large = testing.sphere(5, dtype=torch.float32).complex
+    graphs = [testing.random_graph(30, 60, 3, generator=generator, dtype=torch.float32).complex for _ in range(200)]
+    return {"one large": large, "many small": es.collate(graphs)}
+
+
+@pytest.mark.parametrize("kind", ["one large", "many small"])
+def test_any_number_of_threads_gives_the_same_bits(kind):
+    complex = large_and_small()[kind]
+    before = torch.get_num_threads()
+    results = []
+    try:
+        for num_threads in (1, 2, 3, 7):
+            torch.set_num_threads(num_threads)
+            inputs = [t.requires_grad_() for t in (complex.points.clone(), es.directions.fibonacci(37), es.thresholds(24))]
+            scale = torch.tensor(30.0, requires_grad=True)
+            result = es.ect(complex.with_points(inputs[0]), *inputs[1:], scale=scale)
+            upstream = torch.linspace(-1, 1, result.numel()).view_as(result)
+            results.append([result, *torch.autograd.grad(result, [*inputs, scale], upstream)])
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_several_python_threads_may_call_at_once():
+    shapes = [torch.rand(50 + 10 * i, 3) for i in range(8)]
+    directions, thresholds = es.directions.fibonacci(64), es.thresholds(32)
+    expected = [es.ect(shape, directions, thresholds, scale=50.0) for shape in shapes]
+    with ThreadPoolExecutor(8) as pool:
+        jobs = [pool.submit(es.ect, shapes[i % 8], directions, thresholds, scale=50.0) for i in range(200)]
+        for i, job in enumerate(jobs):
+            assert torch.equal(job.result(), expected[i % 8])
+
+
+def test_an_error_in_a_helping_thread_reaches_the_caller():
+    def kernel(counter):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        threads.run(kernel, 3)
+
+
+class Transforms(Dataset):
+    """Computes a transform in whatever process asks for an item."""
+
+    def __init__(self, num_threads):
+        self.num_threads = num_threads
+        self.complex = large_and_small()["one large"]
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        torch.set_num_threads(self.num_threads)
+        return es.ect(self.complex, es.directions.fibonacci(16), es.thresholds(8), scale=10.0 + i)[0]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_loader_workers_compute_transforms(method):
+    data = Transforms(num_threads=2)
+    expected = torch.stack([data[i] for i in range(4)])  # the parent has its threads before the fork
+    loader = DataLoader(data, batch_size=2, num_workers=2, multiprocessing_context=method, timeout=100)
+    assert torch.equal(torch.cat(list(loader)), expected)
+
+
+# No index reaches a kernel unchecked
+
+
+@pytest.mark.parametrize("bad", [-1, 100, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("level", [0, 20, -1])
+def test_a_tampered_index_is_found(bad, backward, level):
+    inputs = example()
+    inputs[5] = inputs[5].clone()
+    inputs[5][level] = bad
+    operation = torch.ops.eulerscan.ect
+    if backward:
+        inputs = [torch.rand(3, 5, 6, dtype=torch.float64), *inputs, [True] * 5]
+        operation = torch.ops.eulerscan.ect_backward
+    with pytest.raises(IndexError, match="indices of points of their own complex"):
+        operation(*inputs)
+
+
+def test_an_index_into_a_neighbouring_complex_is_found():
+    inputs = example()
+    inputs[5] = inputs[5].clone()
+    inputs[5][0] = len(inputs[0]) - 1  # an edge of the first complex reaches the last
+    with pytest.raises(IndexError):
+        torch.ops.eulerscan.ect(*inputs)
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        lambda offsets: offsets + 1,
+        lambda offsets: offsets.flip(1),
+        lambda offsets: offsets * 2,
+        lambda offsets: offsets[:-1],
+        lambda offsets: offsets[:, :0],
+        lambda offsets: -offsets,
+    ],
+)
+def test_tampered_divisions_are_found(tamper):
+    inputs = example()
+    inputs[6] = tamper(inputs[6])
+    with pytest.raises(ValueError, match="offsets must divide"):
+        torch.ops.eulerscan.ect(*inputs)
+
+
+def test_directions_of_another_dimension_do_not_reach_the_kernel():
+    inputs = example()
+    inputs[1] = torch.rand(5, 1, dtype=torch.float64)
+    with pytest.raises(ValueError, match="directions"):
+        torch.ops.eulerscan.ect(*inputs)
+
+
+def test_a_gradient_of_another_shape_does_not_reach_the_kernel():
+    inputs = example()
+    with pytest.raises(ValueError, match="gradient"):
+        torch.ops.eulerscan.ect_backward(torch.rand(3, 5, 2, dtype=torch.float64), *inputs, [True] * 5)
+
+
+@pytest.mark.parametrize("position", [1, 2, 4, 5, 6])
+def test_mixed_dtypes_do_not_reach_the_kernel(position):
+    inputs = example()
+    inputs[position] = inputs[position].to(torch.float32 if position < 5 else torch.int16)
+    with pytest.raises((ValueError, TypeError), match="dtype"):
+        torch.ops.eulerscan.ect(*inputs)

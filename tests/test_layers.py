@@ -1,0 +1,192 @@
+import copy
+import io
+import math
+import pickle
+
+import pytest
+import torch
+
+import eulerscan as es
+from eulerscan import testing
+
+MIXED = es.collate([testing.cycle(9).complex, testing.disc(8).complex, es.Complex(torch.rand(5, 2, dtype=torch.float64))])
+
+
+def test_the_layer_is_the_function():
+    layer = es.ECTLayer(2, 7, 9, scale=30.0, radius=1.3, dtype=torch.float64)
+    expected = es.ect(
+        MIXED, es.directions.circle(7, dtype=torch.float64), es.thresholds(9, 1.3, dtype=torch.float64), scale=30.0
+    )
+    torch.testing.assert_close(layer(MIXED), expected)
+
+
+def test_the_default_rise_takes_one_step_of_the_grid():
+    layer = es.ECTLayer(2, num_thresholds=16, dtype=torch.float64)
+    step = layer.thresholds.diff()[0]
+    torch.testing.assert_close(layer.scale, 4 / step)
+    torch.testing.assert_close(
+        torch.sigmoid(layer.scale * step / 2), torch.tensor(0.88, dtype=torch.float64), atol=1e-3, rtol=0
+    )
+    twice = es.ECTLayer(2, num_thresholds=16, scale_in_steps=2, dtype=torch.float64)
+    torch.testing.assert_close(2 * twice.scale, layer.scale)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 5])
+@pytest.mark.parametrize("on_sphere", [True, False])
+def test_directions_are_learned_on_or_off_the_sphere(dim, on_sphere):
+    layer = es.ECTLayer(dim, 8, 8, on_sphere=on_sphere)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
+    before = layer.directions.detach().clone()
+    layer(torch.rand(4, 20, dim)).square().mean().backward()
+    optimizer.step()
+    norms = layer.directions.norm(dim=1)
+    assert torch.allclose(norms, torch.ones(8)) == (on_sphere or dim == 0)
+    assert dim == 1 or not torch.allclose(layer.directions, before)
+
+
+def test_what_is_learned_is_a_parameter_and_the_rest_a_buffer():
+    keys = {"weight", "heights", "log_scale"}
+    for learned in ({}, {"learn_thresholds": True}, {"learn_scale": True}, {"learn_directions": False}):
+        layer = es.ECTLayer(2, **learned)
+        assert set(layer.state_dict()) == keys
+    everything = es.ECTLayer(2, learn_thresholds=True, learn_scale=True)
+    assert {name for name, _ in everything.named_parameters()} == keys
+    nothing = es.ECTLayer(2, learn_directions=False)
+    assert list(nothing.parameters()) == []
+    nothing.load_state_dict(everything.state_dict())
+
+
+def test_all_learned_quantities_receive_gradients():
+    layer = es.ECTLayer(2, 6, 6, learn_thresholds=True, learn_scale=True)
+    layer(MIXED).square().sum().backward()
+    assert all(p.grad.abs().sum() > 0 for p in layer.parameters())
+
+
+def test_learned_thresholds_stay_in_order_and_the_scale_positive():
+    layer = es.ECTLayer(2, 6, 6, learn_thresholds=True, learn_scale=True)
+    with torch.no_grad():
+        layer.heights.copy_(layer.heights.flip(0))
+        layer.log_scale.fill_(-9.0)
+    assert (layer.thresholds.diff() > 0).all()
+    assert layer.scale > 0
+    layer(MIXED)
+
+
+def test_custom_directions_are_used_and_kept():
+    given = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+    layer = es.ECTLayer(2, directions=given, on_sphere=False, learn_directions=False)
+    assert layer.num_directions == 3
+    assert torch.equal(layer.directions, given)
+    given.zero_()
+    layer.reset_parameters()
+    assert layer.directions.abs().sum() > 0
+
+
+def test_resetting_goes_back_to_the_beginning():
+    layer = es.ECTLayer(2, learn_scale=True, learn_thresholds=True)
+    fresh = copy.deepcopy(layer.state_dict())
+    for parameter in layer.parameters():
+        parameter.data.add_(1.0)
+    layer.reset_parameters()
+    torch.testing.assert_close(dict(layer.state_dict()), dict(fresh))
+
+
+@pytest.mark.parametrize("normalization", ["none", "vertices", "simplices", "peak"])
+@pytest.mark.parametrize("unit_ball", [True, False])
+def test_no_normalization_depends_on_the_rest_of_the_batch(normalization, unit_ball):
+    layer = es.ECTLayer(2, 5, 7, normalization=normalization, unit_ball=unit_ball, dtype=torch.float64)
+    testing.assert_batch_independent(layer, MIXED, rtol=0, atol=0)
+    testing.assert_order_invariant(layer, MIXED)
+
+
+def test_normalizations_divide_by_what_they_say():
+    raw = es.ECTLayer(2, 5, 7, dtype=torch.float64)(MIXED)
+    by = {n: es.ECTLayer(2, 5, 7, normalization=n, dtype=torch.float64)(MIXED) for n in ("vertices", "simplices", "peak")}
+    disc = 8 + 1 + 16 + 8
+    torch.testing.assert_close(by["vertices"], raw / torch.tensor([9.0, 9, 5]).double()[:, None, None])
+    torch.testing.assert_close(by["simplices"], raw / torch.tensor([18.0, disc, 5]).double()[:, None, None])
+    torch.testing.assert_close(by["peak"].abs().amax(dim=(1, 2)), torch.ones(3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("normalization", ["vertices", "simplices", "peak"])
+def test_a_transform_that_is_zero_or_never_positive_survives_normalization(normalization):
+    """More edges than vertices, or nothing at all: there is no positive maximum to divide by."""
+    complete = testing.random_graph(7, 21, dtype=torch.float32).complex
+    low = es.Complex(complete.points * 0.01 - 5, complete.simplices)
+    shapes = es.collate([low, es.Complex(torch.zeros(0, 2))])
+    result = es.ECTLayer(2, 4, 4, directions=torch.ones(1, 2), normalization=normalization)(shapes)
+    assert result.isfinite().all()
+    assert (result[0] < 0).all()
+    assert (result[1] == 0).all()
+
+
+def test_the_unit_ball_option_ignores_place_and_size():
+    layer = es.ECTLayer(2, 5, 7, unit_ball=True, dtype=torch.float64)
+    moved = MIXED.with_points(MIXED.points * 17 + 3)
+    torch.testing.assert_close(layer(moved), layer(MIXED))
+
+
+def test_the_layer_works_in_its_own_dtype(dtype):
+    layer = es.ECTLayer(2, dtype=dtype)
+    for given in (torch.float16, torch.float32, torch.float64):
+        assert layer(torch.rand(3, 9, 2).to(given)).dtype == dtype
+    assert layer.double()(torch.rand(3, 9, 2)).dtype == torch.float64
+
+
+def test_copies_pickles_and_saved_states_are_equal():
+    layer = es.ECTLayer(3, 5, 6, learn_scale=True, directions=torch.rand(5, 3))
+    layer.weight.data.mul_(1.7)
+    points = torch.rand(2, 10, 3)
+    buffer = io.BytesIO()
+    torch.save(layer.state_dict(), buffer)
+    buffer.seek(0)
+    loaded = es.ECTLayer(3, 5, 6, learn_scale=True)
+    loaded.load_state_dict(torch.load(buffer, weights_only=True))
+    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer)), loaded):
+        assert torch.equal(other(points), layer(points))
+
+
+def test_the_exact_layer_is_the_exact_transform():
+    layer = es.ECTLayer(2, 5, 7, scale=math.inf, learn_directions=False, dtype=torch.float64)
+    assert torch.equal(layer(MIXED), es.ect(MIXED, layer.directions, layer.thresholds))
+
+
+def test_the_constructor_has_no_hidden_randomness():
+    state = torch.get_rng_state()
+    one, other = es.ECTLayer(7), es.ECTLayer(7)
+    assert torch.equal(one.weight, other.weight)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_the_representation_repeats_the_constructor():
+    text = repr(es.ECTLayer(3, 8, 9, scale=50.0, unit_ball=True, normalization="peak"))
+    assert text == (
+        "ECTLayer(dim=3, num_directions=8, num_thresholds=9, radius=1.1, scale=50, on_sphere=True, learn_directions=True, "
+        "learn_thresholds=False, learn_scale=False, unit_ball=True, normalization='peak')"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"directions": torch.rand(2, 5)}, r"directions must have shape \[T, 2\] for dim=2, got \[2, 5\]"),
+        ({"normalization": "batch"}, "normalization must be one of none, vertices, simplices, peak, got 'batch'"),
+        ({"scale": 0.0}, "scale must be positive, got 0.0"),
+        ({"scale": math.nan}, "scale must be positive, got nan"),
+        ({"scale_in_steps": -1.0}, "scale_in_steps must be positive, got -1.0"),
+        ({"scale": 2.0, "scale_in_steps": 1.0}, "scale and scale_in_steps say the same thing twice"),
+        ({"scale": math.inf, "learn_scale": True}, "learn_scale needs a finite scale"),
+        ({"num_directions": 0}, "num_directions must be at least 1, got 0"),
+        ({"num_thresholds": 0}, "num_thresholds must be at least 1, got 0"),
+        ({"radius": 0.0}, "radius must be positive and finite, got 0.0"),
+        ({"dim": 0}, "dim must be at least 1, got 0"),
+    ],
+)
+def test_wrong_options_are_named(options, text):
+    with pytest.raises(ValueError, match=text):
+        es.ECTLayer(**{"dim": 2, **options})
+
+
+def test_points_of_another_dimension_are_named():
+    with pytest.raises(ValueError, match=r"directions must have shape \[T, 3\], since the points have dimension 3"):
+        es.ECTLayer(2)(torch.rand(4, 3))

@@ -1,0 +1,73 @@
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+import eulerscan as es
+
+
+def test_points_are_one_complex_and_stacked_points_are_many():
+    assert es.as_complex(torch.rand(7, 3)).num_complexes == 1
+    clouds = torch.rand(4, 7, 3)
+    complex = es.as_complex(clouds)
+    assert complex.offsets.tolist() == [[0, 7, 14, 21, 28]]
+    assert torch.equal(complex[2].points, clouds[2])
+
+
+def test_a_complex_is_returned_as_it_is():
+    complex = es.Complex(torch.rand(3, 2))
+    assert es.as_complex(complex) is complex
+
+
+def test_edges_stored_in_both_directions_count_once():
+    """PyG stores every undirected edge twice, and kNN graphs store some edges once and some twice."""
+    data = Data(pos=torch.rand(4, 2), edge_index=torch.tensor([[0, 1, 1, 2, 2, 3, 3], [1, 0, 2, 1, 3, 2, 3]]))
+    complex = es.as_complex(data)
+    assert complex.simplices[0].tolist() == [[0, 1, 2], [1, 2, 3]]
+    assert complex.euler_characteristic().tolist() == [1]
+
+
+def test_faces_bring_their_edges():
+    data = Data(pos=torch.rand(4, 3), face=torch.tensor([[0, 1], [1, 2], [2, 3]]))
+    assert es.as_complex(data).euler_characteristic().tolist() == [4 - 5 + 2]
+
+
+def test_a_pyg_batch_keeps_its_graphs_apart():
+    graphs = [Data(pos=torch.rand(n, 2), edge_index=torch.tensor([[0, 1], [1, 0]])) for n in (2, 3, 5)]
+    complex = es.as_complex(Batch.from_data_list(graphs))
+    assert complex.euler_characteristic().tolist() == [1, 2, 4]
+
+
+def test_trailing_graphs_without_a_vertex_are_kept():
+    empty = Data(pos=torch.zeros(0, 2), edge_index=torch.zeros(2, 0, dtype=torch.int64))
+    graph = Data(pos=torch.rand(2, 2), edge_index=torch.tensor([[0], [1]]))
+    assert es.as_complex(Batch.from_data_list([graph, empty])).num_complexes == 2
+
+
+def test_features_stand_in_for_positions():
+    x = torch.rand(3, 5)
+    assert es.as_complex(Data(x=x, edge_index=torch.tensor([[0], [1]]))).points is x
+
+
+def test_a_list_mixes_everything():
+    """Batch.from_data_list would drop the edges and faces that the first item lacks."""
+    cloud, mesh = Data(pos=torch.rand(3, 2)), Data(pos=torch.rand(3, 2), face=torch.tensor([[0], [1], [2]]))
+    complex = es.as_complex([cloud, mesh, torch.rand(2, 4, 2), es.Complex(torch.rand(1, 2))])
+    assert complex.euler_characteristic().tolist() == [3, 1, 4, 4, 1]
+
+
+@pytest.mark.parametrize(
+    ("shape", "error", "text"),
+    [
+        ("bunny.obj", TypeError, "shape must be a Complex, a tensor of points.*got str"),
+        (None, TypeError, "got NoneType"),
+        (torch.rand(3), ValueError, r"needs shape \[V, dim\] or \[B, V, dim\], got \[3\]"),
+        (torch.zeros(3, 2, dtype=torch.int64), TypeError, "points must be floating point"),
+        (torch.full((1, 2), torch.nan), ValueError, "points must be finite"),
+        (Data(edge_index=torch.tensor([[0], [1]])), ValueError, "without pos or x"),
+        (Data(pos=torch.rand(2, 2), edge_index=torch.tensor([[0], [7]])), IndexError, r"simplices\[0\].*got 7"),
+        ([], ValueError, "at least one"),
+    ],
+)
+def test_what_is_no_shape_is_named(shape, error, text):
+    with pytest.raises(error, match=text):
+        es.as_complex(shape)

@@ -1,0 +1,75 @@
+"""The public assertions must fail where they should."""
+
+import pytest
+import torch
+from drawing import directions_for
+
+import eulerscan as es
+from eulerscan import testing
+
+COMPLEX = es.collate([testing.cycle(7).complex, testing.disc(6).complex, testing.random_graph(9, 14).complex])
+DIRECTIONS = directions_for(COMPLEX, 4)
+THRESHOLDS = es.thresholds(6, dtype=torch.float64)
+
+
+def transform(complex, directions=DIRECTIONS, thresholds=THRESHOLDS, *, scale=9.0):
+    return es.ect(complex, directions, thresholds, scale=scale)
+
+
+def test_a_right_transform_passes():
+    testing.assert_order_invariant(transform, COMPLEX)
+    testing.assert_batch_independent(transform, COMPLEX)
+    testing.assert_rotation_consistent(transform, COMPLEX, DIRECTIONS)
+    for scale in (9.0, float("inf")):
+        testing.assert_equals_reference(COMPLEX, DIRECTIONS, THRESHOLDS, scale=scale)
+
+
+def test_dependence_on_order_is_found():
+    def first_vertex(complex):
+        return complex.points[complex.offsets[0, :-1]]
+
+    with pytest.raises(AssertionError):
+        testing.assert_order_invariant(first_vertex, COMPLEX, generator=torch.Generator().manual_seed(1))
+
+
+def test_dependence_on_the_batch_is_found():
+    """What the published code does: divide by the largest value of the whole batch."""
+    with pytest.raises(AssertionError):
+        testing.assert_batch_independent(lambda c: transform(c) / transform(c).max(), COMPLEX)
+
+
+def test_a_transform_that_ignores_its_directions_is_found():
+    with pytest.raises(AssertionError):
+        testing.assert_rotation_consistent(lambda c, d: transform(c), COMPLEX, DIRECTIONS)
+
+
+def test_a_strict_comparison_is_found():
+    def strict(complex, directions, thresholds, *, scale):
+        return es.ect(complex, directions, thresholds - 1e-9, scale=scale)
+
+    lattice = es.Complex(torch.tensor([[0.0, 0.0], [1.0, 0.0]], dtype=torch.float64))
+    with pytest.raises(AssertionError, match="values"):
+        testing.assert_equals_reference(lattice, torch.eye(2).double(), torch.tensor([0.0, 1.0]).double(), transform=strict)
+
+
+def test_a_wrong_gradient_is_found():
+    def detached(complex, directions, thresholds, *, scale):
+        return es.ect(complex, directions.detach() + 0 * directions, thresholds, scale=scale)
+
+    with pytest.raises(AssertionError, match="gradient of directions"):
+        testing.assert_equals_reference(COMPLEX, DIRECTIONS, THRESHOLDS, scale=9.0, transform=detached)
+
+
+def test_shuffling_keeps_the_complexes(generator):
+    shuffled, order = testing.shuffle(COMPLEX, generator=generator)
+    assert torch.equal(shuffled.euler_characteristic(), COMPLEX.euler_characteristic()[order])
+
+
+def test_a_graph_with_too_many_edges_is_refused():
+    with pytest.raises(ValueError, match="num_edges must be at most 3 for 3 vertices, got 4"):
+        testing.random_graph(3, 4)
+
+
+def test_shapes_without_one_value_between_say_so():
+    with pytest.raises(ValueError, match="between is not known"):
+        testing.torus().transform(torch.rand(1, 3), THRESHOLDS)
