@@ -264,6 +264,12 @@ def test_indices_are_stored_in_32_bits():
     assert mixture()[2].packed_simplices.dtype == torch.int32
 
 
+@pytest.mark.parametrize("index", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_indices_may_come_in_any_integer_dtype(index):
+    complex = es.Complex(torch.rand(4, 2), [torch.tensor([[0, 1, 2], [1, 2, 3]]).to(index)], batch=torch.zeros(4, dtype=index))
+    assert complex.simplices[0].tolist() == [[0, 1, 2], [1, 2, 3]]
+
+
 def test_the_representation_tells_what_is_inside():
     assert repr(es.collate(mixture())) == (
         "Complex(num_complexes=4, dim=3, points=20, simplices=(24 edges, 15 triangles, 2 tetrahedra))"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import torch
@@ -45,6 +46,7 @@ def check_batch(batch: Tensor | None, num_complexes: int | None, points: Tensor)
 
 
 def check_simplices(simplices: Sequence[Tensor], points: Tensor, batch: Tensor) -> tuple[Tensor, ...]:
+    """The simplices, in 32 or 64 bits."""
     dimensions = [0]
     for i, columns in enumerate(simplices):
         name = f"simplices[{i}]"
@@ -57,9 +59,11 @@ def check_simplices(simplices: Sequence[Tensor], points: Tensor, batch: Tensor) 
                 f"{name} holds {len(columns) - 1}-simplices, and so does an earlier one. Join them: torch.cat(..., dim=1)"
             )
         dimensions.append(len(columns) - 1)
-    for i, columns in enumerate(simplices):
+    # torch takes 8 bits for a mask, where indices are meant.
+    indices = tuple(columns if columns.dtype in (torch.int32, torch.int64) else columns.long() for columns in simplices)
+    for i, columns in enumerate(indices):
         _check_columns(f"simplices[{i}]", columns, len(points), batch, dimensions)
-    return tuple(simplices)
+    return indices
 
 
 def _check_columns(name: str, columns: Tensor, num_points: int, batch: Tensor, dimensions: list[int]) -> None:
@@ -80,21 +84,24 @@ def _check_columns(name: str, columns: Tensor, num_points: int, batch: Tensor, d
         raise IndexError(
             f"{name} must hold indices from 0 to {num_points - 1} (there are {num_points} points), got {bad}.{hint}"
         )
-    ordered = columns.sort(dim=0).values
-    repeated = (ordered[1:] == ordered[:-1]).any(dim=0)
+    repeated = torch.zeros(count, dtype=torch.bool, device=columns.device)
+    for one, other in itertools.combinations(columns, 2):
+        repeated |= one == other
     if bool(repeated.any()):
         column = int(repeated.nonzero()[0, 0])
         raise ValueError(
             f"{name} must hold different vertices in every column, got {columns[:, column].tolist()} in column {column}.{hint}"
         )
-    owner = batch[columns.long()]
-    crossing = (owner != owner[0]).any(dim=0)
-    if bool(crossing.any()):
-        column = int(crossing.nonzero()[0, 0])
-        raise ValueError(
-            f"{name} must join vertices of one complex, got {columns[:, column].tolist()} of the complexes "
-            f"{owner[:, column].tolist()} in column {column}.{hint}"
-        )
+    owner = batch[columns[0]]
+    for row in columns[1:]:
+        crossing = batch[row] != owner
+        if bool(crossing.any()):
+            column = int(crossing.nonzero()[0, 0])
+            vertices = columns[:, column].long()
+            raise ValueError(
+                f"{name} must join vertices of one complex, got {vertices.tolist()} of the complexes "
+                f"{batch[vertices].tolist()} in column {column}.{hint}"
+            )
 
 
 def check_weights(

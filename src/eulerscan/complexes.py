@@ -12,8 +12,7 @@ from torch import Tensor
 from . import simplices as simplex
 from .checks import check_batch, check_points, check_simplices, check_weights
 from .kernels.layout import owners, split_simplices, split_weights
-
-MOST_INT32 = 2**31 - 1
+from .packing import Packed, join, pack
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -65,38 +64,7 @@ class Complex:
         batch, num_complexes = check_batch(batch, num_complexes, points)
         tensors = check_simplices(tuple(simplices), points, batch)
         weights = check_weights(weights, points, tensors)
-
-        order = sorted(range(len(tensors)), key=lambda level: len(tensors[level]))
-        levels = [tensors[level] for level in order]
-        index = torch.int32 if len(points) <= MOST_INT32 else torch.int64
-        position = None
-        if bool((batch[1:] < batch[:-1]).any()):
-            arranged = batch.argsort(stable=True)
-            position = torch.empty_like(arranged)
-            position[arranged] = torch.arange(len(batch), device=batch.device)
-            points = points[arranged]
-            if weights is not None:
-                weights = (weights[0][arranged], *weights[1:])
-        offsets = [_offsets(batch, num_complexes)]
-        parts, weight_parts = [], [] if weights is None else [weights[0]]
-        for level, columns in zip(order, levels, strict=True):
-            owner = batch[columns[0].long()]
-            offsets.append(_offsets(owner, num_complexes))
-            if position is not None:
-                columns = position[columns.long()]
-            by_complex = owner.argsort(stable=True) if bool((owner[1:] < owner[:-1]).any()) else slice(None)
-            parts.append(columns[:, by_complex].to(index).reshape(-1))
-            if weights is not None:
-                weight_parts.append(weights[1 + level][by_complex])
-
-        empty = torch.empty(0, dtype=index, device=points.device)
-        self._set(
-            points,
-            torch.stack(offsets),
-            tuple(len(columns) for columns in levels),
-            torch.cat(parts) if parts else empty,
-            torch.cat(weight_parts) if weights is not None else None,
-        )
+        self._set(*pack(points, tensors, weights, batch, num_complexes))
 
     def _set(
         self,
@@ -299,43 +267,5 @@ def collate(complexes: Sequence[Complex]) -> Complex:
                 f"complexes[{i}] has points of dimension {item.dim} on {item.points.device}, complexes[0] of dimension "
                 f"{complexes[0].dim} on {complexes[0].points.device}: all must agree."
             )
-    rows = tuple(sorted({r for item in complexes for r in item.rows}))
-    starts = torch.tensor([0, *(len(item.points) for item in complexes)]).cumsum(dim=0).tolist()
-    index = torch.int32 if starts[-1] <= MOST_INT32 else torch.int64
-    sizes = torch.cat([_sizes(item, rows) for item in complexes], dim=1)
-    levels = [dict(zip(item.rows, item.simplices, strict=True)) for item in complexes]
-    parts = [
-        torch.cat([level[r].to(index) + start for level, start in zip(levels, starts[:-1], strict=True) if r in level], dim=1)
-        for r in rows
-    ]
-    empty = complexes[0].packed_simplices[:0].to(index)
-    return Complex._make(
-        torch.cat([item.points for item in complexes]),
-        torch.nn.functional.pad(sizes.cumsum(dim=1), (1, 0)),
-        rows,
-        torch.cat([part.view(-1) for part in parts]) if parts else empty,
-        _collate_weights(complexes, rows),
-    )
-
-
-def _sizes(item: Complex, rows: tuple[int, ...]) -> Tensor:
-    """``[1 + L, B]``: the sizes of the levels of all complexes of ``item``, zero for a level it lacks."""
-    sizes = item.offsets.new_zeros(1 + len(rows), item.num_complexes)
-    sizes[[0, *(1 + rows.index(r) for r in item.rows)]] = item.offsets.diff(dim=1)
-    return sizes
-
-
-def _collate_weights(complexes: list[Complex], rows: tuple[int, ...]) -> Tensor | None:
-    if all(item.packed_weights is None for item in complexes):
-        return None
-    parts: dict[int, list[Tensor]] = {r: [] for r in (1, *rows)}
-    for item in complexes:
-        weights = item.weights or tuple(item.points.new_ones(n) for n in item.counts)
-        for r, weight in zip((1, *item.rows), weights, strict=True):
-            parts[r].append(weight)
-    return torch.cat([weight for level in parts.values() for weight in level])
-
-
-def _offsets(owner: Tensor, num_complexes: int) -> Tensor:
-    sizes = torch.bincount(owner, minlength=num_complexes)
-    return torch.nn.functional.pad(sizes.cumsum(dim=0), (1, 0))
+    fields = ((c.points, c.offsets, c.rows, c.packed_simplices, c.packed_weights) for c in complexes)
+    return Complex._make(*join([Packed(*item) for item in fields]))

@@ -1,0 +1,105 @@
+"""How a :class:`Complex` is stored: complex after complex, in a few flat tensors (see :mod:`.kernels.layout`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .kernels.layout import split_simplices, split_weights
+
+MOST_INT32 = 2**31 - 1
+
+
+class Packed(NamedTuple):
+    """The fields of a complex."""
+
+    points: Tensor  # [V, dim]
+    offsets: Tensor  # [1 + L, B + 1]
+    rows: tuple[int, ...]
+    packed_simplices: Tensor
+    packed_weights: Tensor | None
+
+
+def pack(
+    points: Tensor,
+    simplices: Sequence[Tensor],
+    weights: Sequence[Tensor] | None,
+    batch: Tensor,
+    num_complexes: int,
+) -> Packed:
+    """Store checked parts: levels by ascending dimension, vertices and simplices by complex, order kept otherwise."""
+    position = None
+    if not _ascends(batch):
+        order = batch.argsort(stable=True)
+        position = torch.empty_like(order)
+        position[order] = torch.arange(len(order), device=order.device)
+        points = points[order]
+        weights = None if weights is None else (weights[0][order], *weights[1:])
+    offsets, parts, weight_parts = [_offsets(batch, num_complexes)], [], [] if weights is None else [weights[0]]
+    levels = sorted(range(len(simplices)), key=lambda level: len(simplices[level]))
+    for level in levels:
+        columns = simplices[level]
+        owner = batch[columns[0]]
+        by_complex = slice(None) if _ascends(owner) else owner.argsort(stable=True)
+        offsets.append(_offsets(owner, num_complexes))
+        parts.append((columns if position is None else position[columns])[:, by_complex])
+        if weights is not None:
+            weight_parts.append(weights[1 + level][by_complex])
+    rows = tuple(len(simplices[level]) for level in levels)
+    return Packed(points, torch.stack(offsets), rows, _flat(parts, points), torch.cat(weight_parts) if weight_parts else None)
+
+
+def join(items: Sequence[Packed]) -> Packed:
+    """Many stored complexes as one, in the given order."""
+    rows = tuple(sorted({r for item in items for r in item.rows}))
+    counts = [item.offsets[:, -1].tolist() for item in items]
+    levels: dict[int, list[Tensor]] = {r: [] for r in rows}
+    weights: dict[int, list[Tensor]] = {r: [] for r in (1, *rows)}
+    weighted = any(item.packed_weights is not None for item in items)
+    start, index = 0, _index_dtype(sum(count[0] for count in counts))
+    for item, count in zip(items, counts, strict=True):
+        for r, columns in zip(item.rows, split_simplices(item.packed_simplices, item.rows, count[1:]), strict=True):
+            levels[r].append(columns.to(index) + start)
+        if weighted:
+            own = item.points.new_ones(sum(count)) if item.packed_weights is None else item.packed_weights
+            for r, weight in zip((1, *item.rows), split_weights(own, count), strict=True):
+                weights[r].append(weight)
+        start += len(item.points)
+    points = torch.cat([item.points for item in items])
+    sizes = torch.cat([_sizes(item, rows) for item in items], dim=1)
+    return Packed(
+        points,
+        torch.nn.functional.pad(sizes.cumsum(dim=1), (1, 0)),
+        rows,
+        _flat([torch.cat(level, dim=1) for level in levels.values()], points),
+        torch.cat([weight for level in weights.values() for weight in level]) if weighted else None,
+    )
+
+
+def _flat(levels: Sequence[Tensor], points: Tensor) -> Tensor:
+    """All levels in one vector, of 32 bits an index where they suffice."""
+    index = _index_dtype(len(points))
+    empty = torch.empty(0, dtype=index, device=points.device)
+    return torch.cat([empty, *(level.reshape(-1).to(index) for level in levels)])
+
+
+def _index_dtype(num_points: int) -> torch.dtype:
+    return torch.int32 if num_points <= MOST_INT32 else torch.int64
+
+
+def _offsets(owner: Tensor, num_complexes: int) -> Tensor:
+    return torch.nn.functional.pad(torch.bincount(owner, minlength=num_complexes).cumsum(dim=0), (1, 0))
+
+
+def _sizes(item: Packed, rows: tuple[int, ...]) -> Tensor:
+    """``[1 + L, B]``: the sizes of the levels of all complexes of ``item``, zero for a level it lacks."""
+    sizes = item.offsets.new_zeros(1 + len(rows), item.offsets.shape[1] - 1)
+    sizes[[0, *(1 + rows.index(r) for r in item.rows)]] = item.offsets.diff(dim=1)
+    return sizes
+
+
+def _ascends(values: Tensor) -> bool:
+    return not bool((values[1:] < values[:-1]).any())
