@@ -70,6 +70,7 @@ def test_learned_thresholds_stay_in_order_and_the_scale_positive():
     assert (layer.thresholds.diff() > 0).all()
     assert layer.scale > 0
     layer(MIXED)
+    layer.requires_grad_(False)(MIXED)
 
 
 def test_custom_directions_are_used_and_kept():

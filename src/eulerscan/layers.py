@@ -127,7 +127,7 @@ class ECTLayer(nn.Module):
     @property
     def thresholds(self) -> Tensor:
         """``[H]``, ascending."""
-        return self.heights.sort().values if self.heights.requires_grad else self.heights
+        return self.heights.sort().values
 
     @property
     def scale(self) -> Tensor:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eulerscan as es
-from eulerscan import testing
+from eulerscan import kernels, testing
 from eulerscan.kernels import portable, reference
 
 KERNELS = {"cpu": torch.ops.eulerscan.ect, "portable": portable.ect}
@@ -141,6 +141,18 @@ def test_portable_splits_directions_to_save_memory(monkeypatch):
     monkeypatch.setattr(portable, "ENTRIES_AT_ONCE", 3000)
     for name, value in values_and_gradients(portable.ect, tensors, layout).items():
         torch.testing.assert_close(value, whole[name])
+
+
+@pytest.mark.parametrize("scale", [30.0, math.inf])
+def test_other_devices_take_the_portable_way(scale):
+    """What a CUDA tensor would run, on the CPU."""
+    complex = random_complex(np.random.default_rng(2), weighted=True)
+    tensors, layout = arguments(complex, 5, es.thresholds(6, dtype=torch.float64), scale)
+    torch.testing.assert_close(kernels._anywhere(*tensors, *layout), reference.ect(*tensors, *layout))
+    gradient = torch.rand(1, 5, 6, dtype=torch.float64)
+    for needs in ([True] * 5, [False, True, False, False, False], [False, False, False, False, True]):
+        expected = torch.ops.eulerscan.ect_backward(gradient, *tensors, *layout, needs)
+        torch.testing.assert_close(kernels._backward_anywhere(gradient, *tensors, *layout, needs), expected)
 
 
 def test_many_thresholds_and_a_steep_scale(generator):

@@ -43,7 +43,6 @@ def ect(
     return result
 
 
-@torch.library.impl("eulerscan::ect", "cpu")
 def _on_cpu(points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, *layout: Any) -> Tensor:
     from . import cpu  # numba loads with the first transform, not with the library
 
@@ -51,13 +50,11 @@ def _on_cpu(points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tenso
     return cpu.ect(points, directions, thresholds, scale, *layout)
 
 
-@torch.library.impl("eulerscan::ect", "default")
 def _anywhere(points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, *layout: Any) -> Tensor:
     check_values(thresholds, scale)
     return portable.ect(points, directions, thresholds, scale, *layout)
 
 
-@torch.library.register_fake("eulerscan::ect")
 def _fake(points: Tensor, directions: Tensor, thresholds: Tensor, *others: Any) -> Tensor:
     offsets = others[-2]
     return points.new_empty(offsets.shape[1] - 1, directions.shape[0], thresholds.shape[0])
@@ -74,14 +71,12 @@ def check_values(thresholds: Tensor, scale: Tensor) -> None:
         raise ValueError(f"scale must be positive (math.inf for the exact transform), got {scale.item()}.")
 
 
-@torch.library.impl("eulerscan::ect_backward", "cpu")
 def _backward_on_cpu(*arguments: Any) -> Gradients:
     from . import cpu
 
     return cpu.ect_backward(*arguments)
 
 
-@torch.library.impl("eulerscan::ect_backward", "default")
 def _backward_anywhere(gradient: Tensor, *arguments: Any) -> Gradients:
     *inputs, simplices, offsets, rows, needs = arguments
     leaves = [None if t is None else t.detach().requires_grad_(needed) for t, needed in zip(inputs, needs, strict=True)]
@@ -89,7 +84,6 @@ def _backward_anywhere(gradient: Tensor, *arguments: Any) -> Gradients:
     return tuple(gradient.new_empty(0) if g is None else g for g in gradients)  # type: ignore[return-value]
 
 
-@torch.library.register_fake("eulerscan::ect_backward")
 def _fake_backward(gradient: Tensor, *arguments: Any) -> Gradients:
     inputs, needs = arguments[:5], arguments[-1]
     return tuple(torch.empty_like(t) if needed else gradient.new_empty(0) for t, needed in zip(inputs, needs, strict=True))  # type: ignore[return-value]
@@ -127,4 +121,10 @@ def _propagate(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
     return (*(g if needed else None for g, needed in zip(gradients, needs, strict=True)), None, None, None)
 
 
+torch.library.impl("eulerscan::ect", "cpu", _on_cpu)
+torch.library.impl("eulerscan::ect", "default", _anywhere)
+torch.library.register_fake("eulerscan::ect", _fake)
 torch.library.register_autograd("eulerscan::ect", _propagate, setup_context=_save)
+torch.library.impl("eulerscan::ect_backward", "cpu", _backward_on_cpu)
+torch.library.impl("eulerscan::ect_backward", "default", _backward_anywhere)
+torch.library.register_fake("eulerscan::ect_backward", _fake_backward)
