@@ -16,17 +16,6 @@ from . import portable
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
-# Schemas rather than torch.library.custom_op: that wrapper takes longer than the transform of a small batch.
-ARGUMENTS = (
-    "Tensor points, Tensor directions, Tensor thresholds, Tensor scale, Tensor? weights, "
-    "Tensor simplices, Tensor offsets, int[] rows"
-)
-torch.library.define("eulerscan::ect", f"({ARGUMENTS}) -> Tensor")
-torch.library.define(
-    "eulerscan::ect_backward",
-    f"(Tensor gradient, {ARGUMENTS}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
-)
-
 
 def ect(
     points: Tensor,
@@ -39,54 +28,46 @@ def ect(
     rows: Sequence[int],
 ) -> Tensor:
     """Euler characteristic transform ``[B, T, H]``; the arguments are those of :mod:`.layout`."""
-    result: Tensor = torch.ops.eulerscan.ect(points, directions, thresholds, scale, weights, simplices, offsets, rows)
+    inputs = (points, directions, thresholds, scale, weights, simplices, offsets, rows)
+    result: Tensor
+    if _traced(points):
+        result = torch.ops.eulerscan.ect(*inputs)
+    elif torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in inputs[:5]):
+        result = _Eager.apply(*inputs)  # type: ignore[no-untyped-call]
+    else:
+        result = _forward(*inputs)
     return result
 
 
-def _on_cpu(points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, *layout: Any) -> Tensor:
-    from . import cpu  # numba loads with the first transform, not with the library
-
-    check_values(thresholds, scale)
-    return cpu.ect(points, directions, thresholds, scale, *layout)
+def _traced(tensor: Tensor) -> bool:
+    """Whether a program is being recorded, with stand-ins for tensors that have no values."""
+    return torch.compiler.is_compiling() or type(tensor) not in (Tensor, torch.nn.Parameter)
 
 
-def _anywhere(points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, *layout: Any) -> Tensor:
-    check_values(thresholds, scale)
+def _forward(points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, *layout: Any) -> Tensor:
+    # Values are checked where they are read, so in compiled programs too.
+    if not scale.item() > 0:
+        raise ValueError(f"scale must be positive (math.inf for the exact transform), got {scale.item()}.")
+    if points.device.type == "cpu":
+        from . import cpu  # numba loads with the first transform, not with the library
+
+        return cpu.ect(points, directions, thresholds, scale, *layout)
     return portable.ect(points, directions, thresholds, scale, *layout)
 
 
-def _fake(points: Tensor, directions: Tensor, thresholds: Tensor, *others: Any) -> Tensor:
-    offsets = others[-2]
-    return points.new_empty(offsets.shape[1] - 1, directions.shape[0], thresholds.shape[0])
+def _backward(gradient: Tensor, *arguments: Any) -> Gradients:
+    if gradient.device.type == "cpu":
+        from . import cpu
+
+        return cpu.ect_backward(gradient, *arguments)
+    return _portable_backward(gradient, *arguments)
 
 
-def check_values(thresholds: Tensor, scale: Tensor) -> None:
-    """What can only be seen in the values; checked where the values are, so in compiled programs too."""
-    heights = thresholds.detach().cpu().numpy()
-    if not (heights[1:] >= heights[:-1]).all() or not abs(heights.sum()) < float("inf"):
-        raise ValueError(
-            f"thresholds must be finite and ascend, got {heights.tolist()}. Sort them first: thresholds.sort().values"
-        )
-    if not scale.item() > 0:
-        raise ValueError(f"scale must be positive (math.inf for the exact transform), got {scale.item()}.")
-
-
-def _backward_on_cpu(*arguments: Any) -> Gradients:
-    from . import cpu
-
-    return cpu.ect_backward(*arguments)
-
-
-def _backward_anywhere(gradient: Tensor, *arguments: Any) -> Gradients:
+def _portable_backward(gradient: Tensor, *arguments: Any) -> Gradients:
     *inputs, simplices, offsets, rows, needs = arguments
     leaves = [None if t is None else t.detach().requires_grad_(needed) for t, needed in zip(inputs, needs, strict=True)]
     gradients = _differentiate(gradient, leaves, (simplices, offsets, rows), create_graph=False)
     return tuple(gradient.new_empty(0) if g is None else g for g in gradients)  # type: ignore[return-value]
-
-
-def _fake_backward(gradient: Tensor, *arguments: Any) -> Gradients:
-    inputs, needs = arguments[:5], arguments[-1]
-    return tuple(torch.empty_like(t) if needed else gradient.new_empty(0) for t, needed in zip(inputs, needs, strict=True))  # type: ignore[return-value]
 
 
 def _differentiate(
@@ -113,18 +94,47 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def _propagate(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
     *inputs, simplices, offsets = ctx.saved_tensors
     layout = (simplices, offsets, ctx.rows)
-    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+    traced = _traced(gradient)
+    if torch.is_grad_enabled() and not traced:
         # Somebody wants second derivatives: torch's own operations have them.
         return (*_differentiate(gradient, inputs, layout, create_graph=True), None, None, None)
     needs = ctx.needs_input_grad[:5]
-    gradients = torch.ops.eulerscan.ect_backward(gradient, *inputs, *layout, needs)
+    backward = torch.ops.eulerscan.ect_backward if traced else _backward
+    gradients = backward(gradient, *inputs, *layout, needs)
     return (*(g if needed else None for g, needed in zip(gradients, needs, strict=True)), None, None, None)
 
 
-torch.library.impl("eulerscan::ect", "cpu", _on_cpu)
-torch.library.impl("eulerscan::ect", "default", _anywhere)
+class _Eager(torch.autograd.Function):
+    """The operation without the dispatcher, whose wrappers in Python take longer than a small batch."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        _save(ctx, inputs, inputs[0])
+        return _forward(*inputs)
+
+    backward = staticmethod(_propagate)
+
+
+def _fake(points: Tensor, directions: Tensor, thresholds: Tensor, *others: Any) -> Tensor:
+    offsets = others[-2]
+    return points.new_empty(offsets.shape[1] - 1, directions.shape[0], thresholds.shape[0])
+
+
+def _fake_backward(gradient: Tensor, *arguments: Any) -> Gradients:
+    inputs, needs = arguments[:5], arguments[-1]
+    like = (torch.empty_like(t) if needed else gradient.new_empty(0) for t, needed in zip(inputs, needs, strict=True))
+    return tuple(like)  # type: ignore[return-value]
+
+
+_ARGUMENTS = (
+    "Tensor points, Tensor directions, Tensor thresholds, Tensor scale, Tensor? weights, "
+    "Tensor simplices, Tensor offsets, int[] rows"
+)
+_GRADIENTS = "(Tensor, Tensor, Tensor, Tensor, Tensor)"
+torch.library.define("eulerscan::ect", f"({_ARGUMENTS}) -> Tensor")
+torch.library.impl("eulerscan::ect", "default", _forward)
 torch.library.register_fake("eulerscan::ect", _fake)
 torch.library.register_autograd("eulerscan::ect", _propagate, setup_context=_save)
-torch.library.impl("eulerscan::ect_backward", "cpu", _backward_on_cpu)
-torch.library.impl("eulerscan::ect_backward", "default", _backward_anywhere)
+torch.library.define("eulerscan::ect_backward", f"(Tensor gradient, {_ARGUMENTS}, bool[] needs) -> {_GRADIENTS}")
+torch.library.impl("eulerscan::ect_backward", "default", _backward)
 torch.library.register_fake("eulerscan::ect_backward", _fake_backward)

@@ -17,7 +17,7 @@ from numba import njit
 
 from .collapse import collapse, gather
 from .grid import make_grid
-from .lanes import WIDTH, add, load, store
+from .lanes import WIDTH, add, fill, load, store
 from .sweep import descend, draw, weigh
 from .threads import claim
 
@@ -48,8 +48,8 @@ def forward(
     field = np.empty((np.diff(offsets[0]).max() if num_complexes else 0, 2 * WIDTH), points.dtype)
     invalid = np.empty((1, WIDTH))
     block = np.empty((points.shape[1], WIDTH))
-    curves = np.empty((WIDTH, num_thresholds + WIDTH))
-    jumps = np.empty((num_thresholds + WIDTH, WIDTH))
+    curves = np.zeros((WIDTH, num_thresholds + WIDTH))
+    jumps = np.zeros((num_thresholds + WIDTH, WIDTH))
     while True:
         task = claim(counter)
         if task >= (len(ranges) - 1) * shares:
@@ -60,14 +60,8 @@ def forward(
             for b in range(ranges[chosen], ranges[chosen + 1]):
                 if not collapse(field, invalid, b, points, block, weights, simplices, offsets, rows):
                     return False
-                curves[:] = 0.0
-                jumps[:] = 0.0
                 draw(curves, jumps, field, offsets[0, b + 1] - offsets[0, b], width, grid)
-                for j in range(1, num_thresholds):
-                    store(jumps, j, 0, add(load(jumps, j - 1, 0), load(jumps, j, 0)))
-                for lane in range(width):
-                    for j in range(num_thresholds):
-                        result[b, start + lane, j] = math.nan if invalid[0, lane] else curves[lane, j] + jumps[j, lane]
+                _harvest(result, b, start, width, curves, jumps, invalid)
 
 
 @_compiled
@@ -115,6 +109,22 @@ def backward(
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
+def _harvest(result, b, start, width, curves, jumps, invalid):
+    """Sum up the jumps, write the curves of one complex to the result, and leave both arrays empty."""
+    num_thresholds, nothing = result.shape[2], fill(0.0)
+    for j in range(1, num_thresholds):
+        store(jumps, j, 0, add(load(jumps, j - 1, 0), load(jumps, j, 0)))
+    for lane in range(width):
+        void = math.nan if invalid[0, lane] else 0.0
+        for j in range(num_thresholds):
+            result[b, start + lane, j] = curves[lane, j] + jumps[j, lane] + void
+        for j in range(0, num_thresholds + 1, WIDTH):
+            store(curves, lane, j, nothing)
+    for j in range(len(jumps)):
+        store(jumps, j, 0, nothing)
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
 def _take_block(block, directions, start):
     """Copy up to eight directions into ``block [dim, 8]``; returns how many."""
     width = min(WIDTH, len(directions) - start)
@@ -126,32 +136,50 @@ def _take_block(block, directions, start):
 
 
 @_compiled
-def divide(offsets):
-    """Ranges of consecutive complexes with about the same number of simplices, as bounds ``[ranges + 1]``."""
-    work = offsets.sum(axis=0)
-    num_complexes, total = len(work) - 1, work[-1]
-    count = max(1, min(num_complexes, MOST_RANGES, -(-total // SIMPLICES_A_RANGE)))
-    bounds = np.empty(count + 1, np.int64)
-    bounds[0], bounds[count] = 0, num_complexes
-    for i in range(1, count):
-        bounds[i] = np.searchsorted(work, i * total / count)
-    return bounds
+def ascend(thresholds):
+    """Whether all thresholds are finite and none is below the one before."""
+    for j in range(len(thresholds)):
+        if not math.isfinite(thresholds[j]) or (j > 0 and thresholds[j] < thresholds[j - 1]):
+            return False
+    return True
 
 
 @_compiled
 def consistent(weights, simplices, offsets, rows, num_points):
-    """Whether the divisions of a packed complex ascend from zero and end with what there is."""
+    """Whether the offsets of a packed complex ascend from zero and end with what there is."""
     if len(offsets) != len(rows) + 1 or offsets.shape[1] == 0 or offsets[0, -1] != num_points:
         return False
+    total = entries = 0
     for level in range(len(offsets)):
-        if offsets[level, 0] != 0:
+        if offsets[level, 0] != 0 or (level > 0 and rows[level - 1] < 1):
             return False
         for b in range(offsets.shape[1] - 1):
             if offsets[level, b] > offsets[level, b + 1]:
                 return False
-    entries = 0
-    for level in range(len(rows)):
-        if rows[level] < 1:
-            return False
-        entries += rows[level] * offsets[level + 1, -1]
-    return entries == len(simplices) and (len(weights) == 0 or len(weights) == offsets[:, -1].sum())
+        total += offsets[level, -1]
+        entries += rows[level - 1] * offsets[level, -1] if level > 0 else 0
+    return entries == len(simplices) and (len(weights) == 0 or len(weights) == total)
+
+
+@_compiled
+def divide(offsets):
+    """Ranges of consecutive complexes with about the same number of simplices, as bounds ``[ranges + 1]``."""
+    num_complexes, total = offsets.shape[1] - 1, offsets[:, -1].sum()
+    count = max(1, min(num_complexes, MOST_RANGES, -(-total // SIMPLICES_A_RANGE)))
+    bounds = np.empty(count + 1, np.int64)
+    bounds[0], bounds[count] = 0, num_complexes
+    if count > 1:
+        work = offsets.sum(axis=0)
+        for i in range(1, count):
+            bounds[i] = np.searchsorted(work, i * total / count)
+    return bounds
+
+
+@_compiled
+def add_up(copies, result):
+    """``result [n]`` becomes the sum of ``copies [m, n]``, in their order."""
+    for i in range(len(result)):
+        total = 0.0
+        for copy in range(len(copies)):
+            total += copies[copy, i]
+        result[i] = total

@@ -17,11 +17,12 @@ from torch import Tensor
 
 from . import compiled, threads
 from .lanes import WIDTH
-from .portable import SATURATION
+from .portable import SATURATION, ascending_error
 
 WORTH_A_THREAD = 1 << 16  # simplices times directions; below, waking a thread takes longer than the work
 ENOUGH_RANGES = 32  # to keep all cores busy without dividing the directions too
 MOST_COPIES = 8  # of the gradient of the points
+UNWEIGHTED = {dtype: torch.empty(0, dtype=dtype) for dtype in SATURATION}
 
 
 def ect(
@@ -35,11 +36,10 @@ def ect(
     rows: Sequence[int],
 ) -> Tensor:
     """Euler characteristic transform ``[B, T, H]``; the arguments are those of :mod:`.layout`."""
-    arguments = _arrays(points, directions, thresholds, scale, weights, simplices, offsets, rows)
-    result = points.new_empty(offsets.shape[1] - 1, len(directions), len(thresholds))
-    ranges = compiled.divide(arguments.offsets)
-    shares = _num_blocks(directions) if len(ranges) <= ENOUGH_RANGES else 1
-    _run(compiled.forward, ranges, shares, arguments, result.numpy())
+    problem = _problem(points, directions, thresholds, scale, weights, simplices, offsets, rows)
+    result = points.new_empty(problem.shape)
+    shares = problem.num_blocks if problem.num_ranges < ENOUGH_RANGES else 1
+    _run(compiled.forward, problem, shares, result.numpy())
     return result
 
 
@@ -56,34 +56,39 @@ def ect_backward(
     needs: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients of points, directions, thresholds, scale and weights; empty where not needed."""
-    arguments = _arrays(points, directions, thresholds, scale, weights, simplices, offsets, rows)
-    if gradient.shape != (offsets.shape[1] - 1, len(directions), len(thresholds)) or gradient.dtype != points.dtype:
+    problem = _problem(points, directions, thresholds, scale, weights, simplices, offsets, rows)
+    if gradient.shape != problem.shape or gradient.dtype != points.dtype:
         raise ValueError(f"gradient must have shape and dtype of the transform, got {list(gradient.shape)}, {gradient.dtype}.")
-    ranges = compiled.divide(arguments.offsets)
-    num_ranges = len(ranges) - 1
-    shares = min(_num_blocks(directions), max(1, MOST_COPIES // num_ranges))
-    of_points = np.zeros((shares, len(points) if needs[0] else 0, points.shape[1]))
-    of_directions = np.zeros((num_ranges, *directions.shape))
-    of_thresholds = np.zeros((num_ranges * shares, len(thresholds) + WIDTH))
-    of_scale = np.zeros(num_ranges * shares)
-    of_weights = np.zeros((shares, int(arguments.offsets[:, -1].sum()) if needs[4] else 0), arguments.points.dtype)
-    if needs[4] or math.isfinite(arguments.scale):
-        copies = (of_points, of_directions, of_thresholds, of_scale, of_weights)
-        _run(compiled.backward, ranges, shares, arguments, _array(gradient), *copies)
-        of_thresholds *= arguments.scale if math.isfinite(arguments.scale) else 0.0
-    copies = (of_points, of_directions, of_thresholds[:, : len(thresholds)], of_scale, of_weights)
+    num_points, dim = problem.points.shape
+    _, num_directions, num_thresholds = problem.shape
+    shares = min(problem.num_blocks, max(1, MOST_COPIES // problem.num_ranges))
+    num_tasks, finite = problem.num_ranges * shares, math.isfinite(problem.scale)
+    of_points = np.zeros((shares, num_points if needs[0] else 0, dim))
+    of_directions = np.zeros((problem.num_ranges, num_directions, dim))
+    of_thresholds = np.zeros((num_tasks, num_thresholds + WIDTH))
+    of_scale = np.zeros(num_tasks)
+    of_weights = np.zeros((shares, problem.total if needs[4] else 0), problem.points.dtype)
+    copies = [of_points, of_directions, of_thresholds, of_scale, of_weights]
+    if finite or needs[4]:
+        _run(compiled.backward, problem, shares, _array(gradient), *copies)
+    if needs[2]:
+        copies[2] = of_thresholds[:, :num_thresholds] * (problem.scale if finite else 0.0)
+    inputs = (points, directions, thresholds, scale, points if weights is None else weights)
     gradients = (
-        _sum(array, points.dtype) if needed else points.new_empty(0) for array, needed in zip(copies, needs, strict=True)
+        _sum(array, like.detach()) if needed else points.new_empty(0)
+        for array, like, needed in zip(copies, inputs, needs, strict=True)
     )
     return tuple(gradients)  # type: ignore[return-value]
 
 
-def _sum(copies: NDArray[Any], dtype: torch.dtype) -> Tensor:
-    return torch.as_tensor(copies[0] if len(copies) == 1 else copies.sum(axis=0), dtype=dtype)
+def _sum(copies: NDArray[Any], like: Tensor) -> Tensor:
+    result = torch.empty_like(like, memory_format=torch.contiguous_format)
+    compiled.add_up(copies.reshape(len(copies), -1), result.numpy().reshape(-1))
+    return result
 
 
-class _Arguments(NamedTuple):
-    """What both passes take, as arrays."""
+class _Problem(NamedTuple):
+    """The arguments as arrays, in the order in which the kernels take them, and how to divide the work."""
 
     points: NDArray[Any]
     directions: NDArray[Any]
@@ -94,9 +99,28 @@ class _Arguments(NamedTuple):
     rows: NDArray[np.int64]
     scale: float
     saturation: float
+    ranges: NDArray[np.int64]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of the transform."""
+        return self.offsets.shape[1] - 1, len(self.directions), len(self.thresholds)
+
+    @property
+    def total(self) -> int:
+        """Number of simplices, vertices included."""
+        return sum(self.offsets[:, -1].tolist())
+
+    @property
+    def num_ranges(self) -> int:
+        return len(self.ranges) - 1
+
+    @property
+    def num_blocks(self) -> int:
+        return max(1, -(-len(self.directions) // WIDTH))
 
 
-def _arrays(
+def _problem(
     points: Tensor,
     directions: Tensor,
     thresholds: Tensor,
@@ -105,43 +129,35 @@ def _arrays(
     simplices: Tensor,
     offsets: Tensor,
     rows: Sequence[int],
-) -> _Arguments:
+) -> _Problem:
     """Views of the tensors. The kernels check no bounds but those of the simplices, so the rest is checked here."""
-    weights = points.new_empty(0) if weights is None else weights
+    weights = UNWEIGHTED.get(points.dtype, points) if weights is None else weights
     if not points.dtype == directions.dtype == thresholds.dtype == weights.dtype or points.dtype not in SATURATION:
         raise TypeError("points, directions, thresholds and weights must share the dtype float32 or float64.")
     if offsets.dtype != torch.int64 or simplices.dtype not in (torch.int32, torch.int64):
         raise TypeError("offsets must have the dtype int64, and simplices int32 or int64.")
-    if [t.ndim for t in (points, directions, thresholds, weights, simplices, offsets)] != [2, 2, 1, 1, 1, 2]:
-        raise ValueError("points, directions and offsets must have two axes; thresholds, weights and simplices one.")
-    if directions.shape[1] != points.shape[1]:
-        raise ValueError(f"directions must have dimension {points.shape[1]} like points, got {directions.shape[1]}.")
-    arguments = _Arguments(
-        _array(points),
-        _array(directions),
-        _array(thresholds),
-        _array(weights),
-        _array(simplices),
-        _array(offsets),
-        np.asarray(rows, np.int64),
-        scale.item(),
-        SATURATION[points.dtype],
-    )
-    if not compiled.consistent(arguments.weights, arguments.simplices, arguments.offsets, arguments.rows, len(points)):
+    if points.ndim != 2 or directions.ndim != 2 or offsets.ndim != 2 or directions.shape[1] != points.shape[1]:
+        raise ValueError("points and directions must have shapes [V, dim] and [T, dim], and offsets [1 + L, B + 1].")
+    if thresholds.ndim != 1 or weights.ndim != 1 or simplices.ndim != 1:
+        raise ValueError("thresholds, weights and simplices must have one axis.")
+    tensors = (points, directions, thresholds, weights, simplices, offsets)
+    arrays = [_array(tensor) for tensor in tensors]
+    sizes = np.array(rows, np.int64)
+    if not compiled.ascend(arrays[2]):
+        raise ascending_error(thresholds)
+    if not compiled.consistent(*arrays[3:], sizes, len(arrays[0])):
         raise ValueError("offsets must divide points, simplices and weights into complexes, in ascending order.")
-    return arguments
+    ranges = compiled.divide(arrays[5])
+    return _Problem(*arrays, sizes, scale.item(), SATURATION[points.dtype], ranges)  # type: ignore[call-arg, arg-type]
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:
     return tensor.detach().contiguous().numpy()
 
 
-def _num_blocks(directions: Tensor) -> int:
-    return max(1, -(-len(directions) // WIDTH))
-
-
-def _run(kernel: Callable[..., bool], ranges: NDArray[np.int64], shares: int, arguments: _Arguments, *others: Any) -> None:
-    work = len(arguments.directions) * int(arguments.offsets[:, -1].sum())
-    num_threads = threads.useful((len(ranges) - 1) * shares) if work >= WORTH_A_THREAD else 1
+def _run(kernel: Callable[..., bool], problem: _Problem, shares: int, *others: Any) -> None:
+    *arguments, ranges = problem
+    few = len(problem.directions) * problem.total < WORTH_A_THREAD
+    num_threads = 1 if few else threads.useful(problem.num_ranges * shares)
     if not threads.run(kernel, num_threads, ranges, shares, *arguments, *others):
         raise IndexError("simplices must hold indices of points of their own complex, got one outside.")

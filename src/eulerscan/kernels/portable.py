@@ -31,12 +31,20 @@ def ect(
     rows: Sequence[int],
 ) -> Tensor:
     """Euler characteristic transform ``[B, T, H]``; the arguments are those of :mod:`.layout`."""
+    if not bool(torch.isfinite(thresholds).all()) or bool((thresholds[1:] < thresholds[:-1]).any()):
+        raise ascending_error(thresholds)
     parts = list(levels(weights, simplices, offsets, rows))
     largest = max(level.vertices.numel() for level in parts)
     at_once = max(1, ENTRIES_AT_ONCE // max(1, largest))
     num_complexes = offsets.shape[1] - 1
     blocks = [_block(points, block, thresholds, scale, parts, num_complexes) for block in torch.split(directions, at_once)]
     return torch.cat(blocks, dim=1)
+
+
+def ascending_error(thresholds: Tensor) -> ValueError:
+    return ValueError(
+        f"thresholds must be finite and ascend, got {thresholds.tolist()}. Sort them first: thresholds.sort().values"
+    )
 
 
 def _block(

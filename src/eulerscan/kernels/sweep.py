@@ -37,7 +37,7 @@ def draw(curves, jumps, field, count, width, grid):
                 continue
             height = np.float64(field[v, HEIGHT + lane])
             j = first_at_least(heights, buckets, density, height - reach)
-            if reach > 0.0:
+            if heights[1 + j] < height + reach:
                 if not in_range:
                     tabulate(decay, heights, scale, reach, height, j)
                 factor = fill(math.exp(scale * (height - centre)) if in_range else 1.0)
@@ -71,6 +71,8 @@ def descend(
                 continue
             height = np.float64(field[v, HEIGHT + lane])
             j = first_at_least(heights, buckets, density, height - reach)
+            if not heights[1 + j] < height + reach:
+                continue
             if not in_range:
                 tabulate(decay, heights, scale, reach, height, j)
             factor = fill(math.exp(scale * (height - centre)) if in_range else 1.0)
@@ -108,7 +110,7 @@ def weigh(field, gradients, suffixes, count, width, grid):
             if lane < width:
                 height = np.float64(field[v, HEIGHT + lane])
                 j = first_at_least(heights, buckets, density, height - reach)
-                if reach > 0.0:
+                if heights[1 + j] < height + reach:
                     if not in_range:
                         tabulate(decay, heights, scale, reach, height, j)
                     factor = fill(math.exp(scale * (height - centre)) if in_range else 1.0)

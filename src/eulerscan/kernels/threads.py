@@ -39,6 +39,8 @@ def claim(typing: Any, counter: Any) -> Any:
 def run(kernel: Callable[..., bool], num_threads: int, *arguments: Any) -> bool:
     """Call ``kernel(counter, *arguments)`` on several threads, this one included; whether all returned true."""
     counter = np.zeros(1, np.int64)
+    if num_threads == 1:
+        return kernel(counter, *arguments)
     tickets = list(range(num_threads - 1))
     outcomes: SimpleQueue[bool | BaseException] = SimpleQueue()
 
