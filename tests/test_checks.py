@@ -60,6 +60,11 @@ def test_wrong_simplices_are_named(simplices, error, text):
         es.Complex(POINTS, [simplices])
 
 
+def test_simplices_without_brackets_are_named():
+    with pytest.raises(TypeError, match=r"one tensor of shape \[2, 3\]. Put it in brackets"):
+        es.Complex(POINTS, EDGES)
+
+
 def test_transposed_triangles_beside_edges_are_named():
     triangles = torch.tensor([[0, 1, 2], [1, 2, 3], [2, 3, 4], [3, 4, 5], [0, 4, 5]])
     with pytest.raises(ValueError, match=r"simplices\[1\].*Did you pass it transposed"):

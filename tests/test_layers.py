@@ -188,6 +188,20 @@ def test_wrong_options_are_named(options, text):
         es.ECTLayer(**{"dim": 2, **options})
 
 
+@pytest.mark.parametrize(
+    ("directions", "error", "text"),
+    [
+        ([[1.0, 0.0]], TypeError, "directions must be a torch.Tensor of floating point, got list"),
+        (torch.ones(3, 2, dtype=torch.int64), TypeError, "got torch.int64"),
+        (torch.ones(0, 2), ValueError, r"got \[0, 2\]"),
+        (torch.full((3, 2), math.nan), ValueError, "directions must be finite, got nan"),
+    ],
+)
+def test_wrong_directions_are_named(directions, error, text):
+    with pytest.raises(error, match=text):
+        es.ECTLayer(2, directions=directions)
+
+
 def test_points_of_another_dimension_are_named():
     with pytest.raises(ValueError, match=r"directions must have shape \[T, 3\], since the points have dimension 3"):
         es.ECTLayer(2)(torch.rand(4, 3))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -45,8 +45,14 @@ def check_batch(batch: Tensor | None, num_complexes: int | None, points: Tensor)
     return batch.long(), num_complexes
 
 
-def check_simplices(simplices: Sequence[Tensor], points: Tensor, batch: Tensor) -> tuple[Tensor, ...]:
+def check_simplices(simplices: Iterable[Tensor], points: Tensor, batch: Tensor) -> tuple[Tensor, ...]:
     """The simplices, in 32 or 64 bits."""
+    if isinstance(simplices, Tensor):
+        raise TypeError(
+            f"simplices must be a list of tensors, one for each dimension, got one tensor of shape {list(simplices.shape)}. "
+            "Put it in brackets: [simplices]"
+        )
+    simplices = tuple(simplices)
     dimensions = [0]
     for i, columns in enumerate(simplices):
         name = f"simplices[{i}]"

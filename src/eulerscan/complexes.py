@@ -62,7 +62,7 @@ class Complex:
     ) -> None:
         check_points(points)
         batch, num_complexes = check_batch(batch, num_complexes, points)
-        tensors = check_simplices(tuple(simplices), points, batch)
+        tensors = check_simplices(simplices, points, batch)
         weights = check_weights(weights, points, tensors)
         self._set(*pack(points, tensors, weights, batch, num_complexes))
 

@@ -75,8 +75,8 @@ class ECTLayer(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if directions is not None and (directions.ndim != 2 or directions.shape[1] != dim):
-            raise ValueError(f"directions must have shape [T, {dim}] for dim={dim}, got {list(directions.shape)}.")
+        if directions is not None:
+            _check_directions(directions, dim)
         if normalization not in get_args(Normalization):
             raise ValueError(f"normalization must be one of {', '.join(get_args(Normalization))}, got {normalization!r}.")
         for name, count in (("dim", dim), ("num_directions", num_directions), ("num_thresholds", num_thresholds)):
@@ -159,6 +159,16 @@ class ECTLayer(nn.Module):
             f"radius={self.radius}, scale={self.initial_scale:g}, on_sphere={self.on_sphere}{options}, "
             f"unit_ball={self.unit_ball}, normalization={self.normalization!r}"
         )
+
+
+def _check_directions(directions: Tensor, dim: int) -> None:
+    if not isinstance(directions, Tensor) or not directions.is_floating_point():
+        got = directions.dtype if isinstance(directions, Tensor) else type(directions).__name__
+        raise TypeError(f"directions must be a torch.Tensor of floating point, got {got}.")
+    if directions.ndim != 2 or directions.shape[1] != dim or not len(directions):
+        raise ValueError(f"directions must have shape [T, {dim}] for dim={dim}, got {list(directions.shape)}.")
+    if not bool(torch.isfinite(directions).all()):
+        raise ValueError(f"directions must be finite, got {directions[~torch.isfinite(directions)][0].item()}.")
 
 
 def _initial_scale(scale: float | None, in_steps: float | None, num_thresholds: int, radius: float) -> float:

@@ -209,6 +209,12 @@ def test_a_gradient_of_another_shape_does_not_reach_the_kernel():
         torch.ops.eulerscan.ect_backward(torch.rand(3, 5, 2, dtype=torch.float64), *inputs, [True] * 5)
 
 
+def test_gradients_of_weights_that_are_not_there_are_empty():
+    inputs = example(weighted=False)
+    gradients = torch.ops.eulerscan.ect_backward(torch.rand(3, 5, 6, dtype=torch.float64), *inputs, [True] * 5)
+    assert gradients[4].shape == (0,)
+
+
 @pytest.mark.parametrize("position", [1, 2, 4, 5, 6])
 def test_mixed_dtypes_do_not_reach_the_kernel(position):
     inputs = example()

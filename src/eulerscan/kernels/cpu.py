@@ -19,7 +19,8 @@ from . import compiled, threads
 from .lanes import WIDTH
 from .portable import SATURATION, ascending_error
 
-WORTH_A_THREAD = 1 << 16  # simplices times directions; below, waking a thread takes longer than the work
+WORTH_A_THREAD = 1 << 17  # comparisons; below, waking a thread takes longer than the work
+VERTEX = 8  # comparisons that a vertex and its sigmoid are worth
 ENOUGH_RANGES = 32  # to keep all cores busy without dividing the directions too
 MOST_COPIES = 8  # of the gradient of the points
 UNWEIGHTED = {dtype: torch.empty(0, dtype=dtype) for dtype in SATURATION}
@@ -56,6 +57,7 @@ def ect_backward(
     needs: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients of points, directions, thresholds, scale and weights; empty where not needed."""
+    needs = [*needs[:4], needs[4] and weights is not None]
     problem = _problem(points, directions, thresholds, scale, weights, simplices, offsets, rows)
     if gradient.shape != problem.shape or gradient.dtype != points.dtype:
         raise ValueError(f"gradient must have shape and dtype of the transform, got {list(gradient.shape)}, {gradient.dtype}.")
@@ -131,9 +133,12 @@ def _problem(
     rows: Sequence[int],
 ) -> _Problem:
     """Views of the tensors. The kernels check no bounds but those of the simplices, so the rest is checked here."""
-    weights = UNWEIGHTED.get(points.dtype, points) if weights is None else weights
-    if not points.dtype == directions.dtype == thresholds.dtype == weights.dtype or points.dtype not in SATURATION:
-        raise TypeError("points, directions, thresholds and weights must share the dtype float32 or float64.")
+    dtype = points.dtype
+    if dtype not in SATURATION or directions.dtype != dtype or thresholds.dtype != dtype:
+        raise TypeError("points, directions and thresholds must share the dtype float32 or float64.")
+    weights = UNWEIGHTED[dtype] if weights is None else weights
+    if weights.dtype != dtype:
+        raise TypeError(f"weights must have the dtype {dtype} like points, got {weights.dtype}.")
     if offsets.dtype != torch.int64 or simplices.dtype not in (torch.int32, torch.int64):
         raise TypeError("offsets must have the dtype int64, and simplices int32 or int64.")
     if points.ndim != 2 or directions.ndim != 2 or offsets.ndim != 2 or directions.shape[1] != points.shape[1]:
@@ -148,7 +153,7 @@ def _problem(
     if not compiled.consistent(*arrays[3:], sizes, len(arrays[0])):
         raise ValueError("offsets must divide points, simplices and weights into complexes, in ascending order.")
     ranges = compiled.divide(arrays[5])
-    return _Problem(*arrays, sizes, scale.item(), SATURATION[points.dtype], ranges)  # type: ignore[call-arg, arg-type]
+    return _Problem(*arrays, sizes, scale.item(), SATURATION[dtype], ranges)  # type: ignore[call-arg, arg-type]
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:
@@ -157,7 +162,7 @@ def _array(tensor: Tensor) -> NDArray[Any]:
 
 def _run(kernel: Callable[..., bool], problem: _Problem, shares: int, *others: Any) -> None:
     *arguments, ranges = problem
-    few = len(problem.directions) * problem.total < WORTH_A_THREAD
+    few = len(problem.directions) * (problem.total + VERTEX * len(problem.points)) < WORTH_A_THREAD
     num_threads = 1 if few else threads.useful(problem.num_ranges * shares)
     if not threads.run(kernel, num_threads, ranges, shares, *arguments, *others):
         raise IndexError("simplices must hold indices of points of their own complex, got one outside.")
