@@ -76,6 +76,7 @@ def _agreement(actual: Tensor, expected: Tensor) -> float:
 
 def _absent(report: Report, package: str, remedy: str) -> list[Peer]:
     report.rows.append([package, *[DASH] * 4])
+    report.miss(package, "not compared")
     report.notes.append(f"{package} is not there: {remedy}.")
     return []
 

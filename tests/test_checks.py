@@ -75,6 +75,13 @@ def test_a_single_simplex_of_high_dimension_is_welcome():
     assert es.Complex(POINTS, [torch.arange(6)[:, None]]).closure().euler_characteristic().tolist() == [1]
 
 
+def test_long_transposed_lists_are_named_at_once_and_in_short():
+    tetrahedra = torch.arange(40_000).view(-1, 4) % 997
+    with pytest.raises(ValueError, match="transposed") as error:
+        es.Complex(torch.rand(40_000, 3), [tetrahedra])
+    assert len(str(error.value)) < 300
+
+
 def test_two_entries_of_one_dimension_are_named():
     with pytest.raises(ValueError, match=r"simplices\[1\] holds 1-simplices, and so does an earlier one"):
         es.Complex(POINTS, [EDGES, EDGES])
@@ -94,7 +101,7 @@ def test_simplices_that_cross_complexes_are_named():
         ([0] * 6, None, TypeError, "batch must be a torch.Tensor of integers, got list"),
         (torch.tensor([0, 0, 0, -1, 0, 0]), None, IndexError, "batch must hold numbers from 0.*got -1"),
         (torch.tensor([0, 0, 0, 5, 0, 0]), 3, IndexError, "num_complexes - 1 = 2, got 5"),
-        (None, 0, IndexError, "num_complexes - 1 = -1, got 0"),
+        (None, 0, ValueError, "num_complexes must be at least 1, since there are 6 points, got 0"),
         (None, -1, ValueError, "num_complexes must not be negative, got -1"),
         (None, 2.0, TypeError, "num_complexes must be an int, got float"),
     ],

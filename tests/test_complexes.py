@@ -248,7 +248,7 @@ def test_with_points_keeps_the_connectivity():
     assert (other.dim, other.rows, other.num_complexes) == (5, complex.rows, 4)
     with pytest.raises(ValueError, match=r"points must have shape \[20, dim\] here, got \[3, 3\]"):
         complex.with_points(torch.zeros(3, 3))
-    with pytest.raises(TypeError, match="points must be floating point"):
+    with pytest.raises(TypeError, match=r"points must be a torch.Tensor of floating point, got torch.int64"):
         complex.with_points(torch.zeros(20, 3, dtype=torch.int64))
 
 
@@ -256,6 +256,8 @@ def test_to_converts_points_and_weights():
     complex = random_complex(np.random.default_rng(0), weighted=True).to(dtype=torch.float32)
     assert complex.points.dtype == complex.packed_weights.dtype == torch.float32
     assert complex.to("cpu").points is complex.points
+    assert complex.to(torch.float64).points.dtype == torch.float64
+    assert complex.device == torch.device("cpu")
     with pytest.raises(TypeError, match="dtype must be floating point"):
         complex.to(dtype=torch.int32)
 

@@ -40,12 +40,12 @@ def test_directions_are_learned_on_or_off_the_sphere(dim, on_sphere):
     layer(torch.rand(4, 20, dim)).square().mean().backward()
     optimizer.step()
     norms = layer.directions.norm(dim=1)
-    assert torch.allclose(norms, torch.ones(8)) == (on_sphere or dim == 0)
+    assert torch.allclose(norms, torch.ones(8)) == on_sphere
     assert dim == 1 or not torch.allclose(layer.directions, before)
 
 
 def test_what_is_learned_is_a_parameter_and_the_rest_a_buffer():
-    keys = {"weight", "heights", "log_scale"}
+    keys = {"weight", "raw_thresholds", "log_scale"}
     for learned in ({}, {"learn_thresholds": True}, {"learn_scale": True}, {"learn_directions": False}):
         layer = es.ECTLayer(2, **learned)
         assert set(layer.state_dict()) == keys
@@ -65,7 +65,7 @@ def test_all_learned_quantities_receive_gradients():
 def test_learned_thresholds_stay_in_order_and_the_scale_positive():
     layer = es.ECTLayer(2, 6, 6, learn_thresholds=True, learn_scale=True)
     with torch.no_grad():
-        layer.heights.copy_(layer.heights.flip(0))
+        layer.raw_thresholds.copy_(layer.raw_thresholds.flip(0))
         layer.log_scale.fill_(-9.0)
     assert (layer.thresholds.diff() > 0).all()
     assert layer.scale > 0
@@ -92,30 +92,30 @@ def test_resetting_goes_back_to_the_beginning():
     torch.testing.assert_close(dict(layer.state_dict()), dict(fresh))
 
 
-@pytest.mark.parametrize("normalization", ["none", "vertices", "simplices", "peak"])
+@pytest.mark.parametrize("divide_by", [None, "vertices", "simplices", "peak"])
 @pytest.mark.parametrize("unit_ball", [True, False])
-def test_no_normalization_depends_on_the_rest_of_the_batch(normalization, unit_ball):
-    layer = es.ECTLayer(2, 5, 7, normalization=normalization, unit_ball=unit_ball, dtype=torch.float64)
+def test_no_option_depends_on_the_rest_of_the_batch(divide_by, unit_ball):
+    layer = es.ECTLayer(2, 5, 7, divide_by=divide_by, unit_ball=unit_ball, dtype=torch.float64)
     testing.assert_batch_independent(layer, MIXED, rtol=0, atol=0)
     testing.assert_order_invariant(layer, MIXED)
 
 
-def test_normalizations_divide_by_what_they_say():
+def test_dividing_is_by_what_it_says():
     raw = es.ECTLayer(2, 5, 7, dtype=torch.float64)(MIXED)
-    by = {n: es.ECTLayer(2, 5, 7, normalization=n, dtype=torch.float64)(MIXED) for n in ("vertices", "simplices", "peak")}
+    by = {n: es.ECTLayer(2, 5, 7, divide_by=n, dtype=torch.float64)(MIXED) for n in ("vertices", "simplices", "peak")}
     disc = 8 + 1 + 16 + 8
     torch.testing.assert_close(by["vertices"], raw / torch.tensor([9.0, 9, 5]).double()[:, None, None])
     torch.testing.assert_close(by["simplices"], raw / torch.tensor([18.0, disc, 5]).double()[:, None, None])
     torch.testing.assert_close(by["peak"].abs().amax(dim=(1, 2)), torch.ones(3, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("normalization", ["vertices", "simplices", "peak"])
-def test_a_transform_that_is_zero_or_never_positive_survives_normalization(normalization):
+@pytest.mark.parametrize("divide_by", ["vertices", "simplices", "peak"])
+def test_a_transform_that_is_zero_or_never_positive_survives_division(divide_by):
     """More edges than vertices, or nothing at all: there is no positive maximum to divide by."""
     complete = testing.random_graph(7, 21, dtype=torch.float32).complex
     low = es.Complex(complete.points * 0.01 - 5, complete.simplices)
     shapes = es.collate([low, es.Complex(torch.zeros(0, 2))])
-    result = es.ECTLayer(2, 4, 4, directions=torch.ones(1, 2), normalization=normalization)(shapes)
+    result = es.ECTLayer(2, 4, 4, directions=torch.ones(1, 2), divide_by=divide_by)(shapes)
     assert result.isfinite().all()
     assert (result[0] < 0).all()
     assert (result[1] == 0).all()
@@ -159,11 +159,23 @@ def test_the_constructor_has_no_hidden_randomness():
     assert torch.equal(torch.get_rng_state(), state)
 
 
+@pytest.mark.parametrize("options", [{"dim": 3.0}, {"dim": 3, "num_directions": 8.0}, {"dim": 3, "scale": "8"}])
+def test_options_of_another_type_are_named(options):
+    with pytest.raises(TypeError, match="must be a"):
+        es.ECTLayer(**options)
+
+
+def test_the_representation_shows_the_scale_of_now():
+    layer = es.ECTLayer(2)
+    layer.load_state_dict(es.ECTLayer(2, scale=200.0).state_dict())
+    assert "scale=200," in repr(layer)
+
+
 def test_the_representation_repeats_the_constructor():
-    text = repr(es.ECTLayer(3, 8, 9, scale=50.0, unit_ball=True, normalization="peak"))
+    text = repr(es.ECTLayer(3, 8, 9, scale=50.0, unit_ball=True, divide_by="peak"))
     assert text == (
         "ECTLayer(dim=3, num_directions=8, num_thresholds=9, radius=1.1, scale=50, on_sphere=True, learn_directions=True, "
-        "learn_thresholds=False, learn_scale=False, unit_ball=True, normalization='peak')"
+        "learn_thresholds=False, learn_scale=False, unit_ball=True, divide_by='peak')"
     )
 
 
@@ -171,7 +183,7 @@ def test_the_representation_repeats_the_constructor():
     ("options", "text"),
     [
         ({"directions": torch.rand(2, 5)}, r"directions must have shape \[T, 2\] for dim=2, got \[2, 5\]"),
-        ({"normalization": "batch"}, "normalization must be one of none, vertices, simplices, peak, got 'batch'"),
+        ({"divide_by": "batch"}, "divide_by must be None or one of vertices, simplices, peak, got 'batch'"),
         ({"scale": 0.0}, "scale must be positive, got 0.0"),
         ({"scale": math.nan}, "scale must be positive, got nan"),
         ({"scale_in_steps": -1.0}, "scale_in_steps must be positive, got -1.0"),
@@ -203,5 +215,5 @@ def test_wrong_directions_are_named(directions, error, text):
 
 
 def test_points_of_another_dimension_are_named():
-    with pytest.raises(ValueError, match=r"directions must have shape \[T, 3\], since the points have dimension 3"):
+    with pytest.raises(ValueError, match="points of dimension 2, which this layer was made for, got 3"):
         es.ECTLayer(2)(torch.rand(4, 3))

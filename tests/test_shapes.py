@@ -4,6 +4,12 @@ from torch_geometric.data import Batch, Data
 
 import eulerscan as es
 
+STAR = torch.tensor([[0, 0, 0, 0, 0], [1, 2, 3, 4, 5]])
+
+
+def star(**tensors):
+    return Data(pos=torch.rand(6, 2), **tensors)
+
 
 def test_points_are_one_complex_and_stacked_points_are_many():
     assert es.as_complex(torch.rand(7, 3)).num_complexes == 1
@@ -65,7 +71,18 @@ def test_a_list_mixes_everything():
         (torch.full((1, 2), torch.nan), ValueError, "points must be finite"),
         (Data(edge_index=torch.tensor([[0], [1]])), ValueError, "without pos or x"),
         (Data(pos=torch.rand(2, 2), edge_index=torch.tensor([[0], [7]])), IndexError, r"simplices\[0\].*got 7"),
-        ([], ValueError, "at least one"),
+        (
+            star(edge_index=STAR.T),
+            ValueError,
+            r"edge_index must have shape \[2, count\], got \[5, 2\]. Did you pass it transposed",
+        ),
+        (star(edge_index=STAR[0]), ValueError, r"edge_index must have shape \[2, count\], got \[5\]"),
+        (star(edge_index=STAR.float()), TypeError, "edge_index must be a torch.Tensor of integers, got torch.float32"),
+        (star(face=STAR), ValueError, r"face must have shape \[3, count\], got \[2, 5\]"),
+        ([], ValueError, "empty list"),
+        (Data(), ValueError, "without pos or x"),
+        ([torch.rand(3, 2), torch.full((1, 2), torch.nan)], ValueError, r"shape\[1\]: points must be finite"),
+        ([torch.rand(3, 2), None], TypeError, r"shape\[1\]: shape must be a Complex"),
     ],
 )
 def test_what_is_no_shape_is_named(shape, error, text):

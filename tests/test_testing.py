@@ -1,8 +1,9 @@
 """The public assertions must fail where they should."""
 
+import numpy as np
 import pytest
 import torch
-from drawing import directions_for
+from drawing import directions_for, random_complex
 
 import eulerscan as es
 from eulerscan import testing
@@ -20,8 +21,16 @@ def test_a_right_transform_passes():
     testing.assert_order_invariant(transform, COMPLEX)
     testing.assert_batch_independent(transform, COMPLEX)
     testing.assert_rotation_consistent(transform, COMPLEX, DIRECTIONS)
+    weighted = random_complex(np.random.default_rng(0), weighted=True)
     for scale in (9.0, float("inf")):
         testing.assert_equals_reference(COMPLEX, DIRECTIONS, THRESHOLDS, scale=scale)
+        testing.assert_equals_reference(weighted, DIRECTIONS, THRESHOLDS, scale=scale)
+
+
+def test_any_shape_will_do():
+    layer = es.ECTLayer(2)
+    testing.assert_order_invariant(layer, torch.rand(3, 9, 2))
+    testing.assert_batch_independent(layer, [torch.rand(4, 2), torch.rand(5, 2)])
 
 
 def test_dependence_on_order_is_found():
@@ -54,10 +63,27 @@ def test_a_strict_comparison_is_found():
 
 def test_a_wrong_gradient_is_found():
     def detached(complex, directions, thresholds, *, scale):
-        return es.ect(complex, directions.detach() + 0 * directions, thresholds, scale=scale)
+        return es.ect(complex, directions.detach(), thresholds, scale=scale)
 
-    with pytest.raises(AssertionError, match="gradient of directions"):
+    with pytest.raises(AssertionError, match="gradients of directions differ"):
         testing.assert_equals_reference(COMPLEX, DIRECTIONS, THRESHOLDS, scale=9.0, transform=detached)
+
+
+def test_a_detached_result_is_found():
+    def detached(complex, directions, thresholds, *, scale):
+        return es.ect(complex, directions, thresholds, scale=scale).detach()
+
+    with pytest.raises(AssertionError, match="gradients differ from the reference"):
+        testing.assert_equals_reference(COMPLEX, DIRECTIONS, THRESHOLDS, scale=9.0, transform=detached)
+
+
+def test_weights_that_are_ignored_are_found():
+    def unweighted(complex, directions, thresholds, *, scale):
+        return es.ect(es.Complex(complex.points, complex.simplices), directions, thresholds, scale=scale)
+
+    weighted = random_complex(np.random.default_rng(0), weighted=True)
+    with pytest.raises(AssertionError):
+        testing.assert_equals_reference(weighted, DIRECTIONS, THRESHOLDS, scale=9.0, transform=unweighted)
 
 
 def test_shuffling_keeps_the_complexes(generator):

@@ -1,4 +1,4 @@
-"""What a :class:`Complex` needs of its parts: each check names the argument, the need, and what came."""
+"""Checks of arguments. Each names the argument, what it needs, and what came."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ import torch
 from torch import Tensor
 
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def positive(n: int, name: str) -> int:
+    if isinstance(n, bool) or not isinstance(n, int):
+        raise TypeError(f"{name} must be an int, got {type(n).__name__}.")
+    if n < 1:
+        raise ValueError(f"{name} must be at least 1, got {n}.")
+    return n
 
 
 def check_points(points: Tensor) -> None:
@@ -39,6 +47,8 @@ def check_batch(batch: Tensor | None, num_complexes: int | None, points: Tensor)
     num_complexes = high + 1 if num_complexes is None else num_complexes
     if num_complexes < 0:
         raise ValueError(f"num_complexes must not be negative, got {num_complexes}.")
+    if num_complexes == 0 and len(points):
+        raise ValueError(f"num_complexes must be at least 1, since there are {len(points)} points, got 0.")
     if low < 0 or high >= num_complexes:
         bad = low if low < 0 else high
         raise IndexError(f"batch must hold numbers from 0 to num_complexes - 1 = {num_complexes - 1}, got {bad}.")
@@ -77,7 +87,7 @@ def _check_columns(name: str, columns: Tensor, num_points: int, batch: Tensor, d
     rows, count = columns.shape
     hint = " Did you pass it transposed?" if rows > max(count, 2) and rows - 2 not in dimensions else ""
     # A list of edges [n, 2] would be two simplices of dimension n - 1, without any of their faces.
-    if hint and rows > 4 and count in (2, 3):
+    if hint and rows > 4 and 2 <= count <= 4:
         raise ValueError(
             f"{name} holds {rows - 1}-simplices, so it needs shape [{rows}, count] and their faces in other entries, "
             f"got {[rows, count]}.{hint}"
@@ -91,12 +101,14 @@ def _check_columns(name: str, columns: Tensor, num_points: int, batch: Tensor, d
             f"{name} must hold indices from 0 to {num_points - 1} (there are {num_points} points), got {bad}.{hint}"
         )
     repeated = torch.zeros(count, dtype=torch.bool, device=columns.device)
-    for one, other in itertools.combinations(columns, 2):
+    # Comparing all pairs takes a fraction of sorting, for as few vertices as simplices usually have.
+    ordered = columns.sort(dim=0).values if rows > 4 else columns
+    for one, other in zip(ordered[1:], ordered[:-1], strict=True) if rows > 4 else itertools.combinations(ordered, 2):
         repeated |= one == other
     if bool(repeated.any()):
         column = int(repeated.nonzero()[0, 0])
         raise ValueError(
-            f"{name} must hold different vertices in every column, got {columns[:, column].tolist()} in column {column}.{hint}"
+            f"{name} must hold different vertices in every column, got {_some(columns[:, column])} in column {column}.{hint}"
         )
     owner = batch[columns[0]]
     for row in columns[1:]:
@@ -105,9 +117,14 @@ def _check_columns(name: str, columns: Tensor, num_points: int, batch: Tensor, d
             column = int(crossing.nonzero()[0, 0])
             vertices = columns[:, column].long()
             raise ValueError(
-                f"{name} must join vertices of one complex, got {vertices.tolist()} of the complexes "
-                f"{batch[vertices].tolist()} in column {column}.{hint}"
+                f"{name} must join vertices of one complex, got {_some(vertices)} of the complexes "
+                f"{_some(batch[vertices])} in column {column}.{hint}"
             )
+
+
+def _some(values: Tensor) -> str:
+    """A few of the values, for an error text."""
+    return f"[{', '.join(str(v) for v in values[:6].tolist())}{', ...' if len(values) > 6 else ''}]"
 
 
 def check_weights(

@@ -12,14 +12,15 @@ from torch import Tensor
 from . import simplices as simplex
 from .checks import check_batch, check_points, check_simplices, check_weights
 from .kernels.layout import owners, split_simplices, split_weights
-from .packing import Packed, join, pack
+from .packing import join, pack
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Complex:
     """One or many embedded simplicial complexes: point clouds, graphs, meshes, or a mixture.
 
-    A batch of complexes is a complex. It is checked when it is made and does not change afterwards. Every column of
+    A batch of complexes is a complex. It is checked when it is made; its tensors are those that were given where possible, not
+    copies, so do not change them in place. Every column of
     ``simplices`` counts once: an edge stored in both directions counts twice (:func:`as_complex` removes such copies),
     and faces that are not listed do not count (:meth:`closure` adds them).
 
@@ -36,6 +37,7 @@ class Complex:
         points: The coordinates, complex after complex (the given order, if ``batch`` ascends).
         offsets: ``[1 + L, B + 1]``, where the vertices and the simplices of each level of a complex begin and end.
         rows: Vertices of a simplex, for each of the L levels.
+        packed_simplices, packed_weights: All levels in one vector, as the kernels take them.
 
     Example:
         >>> square = Complex(torch.tensor([[0., 0], [1, 0], [1, 1], [0, 1]]), [torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])])
@@ -185,14 +187,23 @@ class Complex:
 
         Nothing but the shape is checked: this is what fitting and training call in every step.
         """
-        if points.ndim != 2 or len(points) != len(self.points):
+        if not isinstance(points, Tensor) or not points.is_floating_point():
+            got = points.dtype if isinstance(points, Tensor) else type(points).__name__
+            raise TypeError(f"points must be a torch.Tensor of floating point, got {got}.")
+        if points.ndim != 2 or len(points) != len(self.points) or points.shape[1] == 0:
             raise ValueError(f"points must have shape [{len(self.points)}, dim] here, got {list(points.shape)}.")
-        if not points.is_floating_point():
-            raise TypeError(f"points must be floating point, got {points.dtype}.")
+        if points.device != self.device:
+            raise ValueError(f"points must be on {self.device} like the rest of the complex, got {points.device}.")
         return Complex._make(points, self.offsets, self.rows, self.packed_simplices, self.packed_weights)
 
-    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Complex:
-        """A complex on another device, or with coordinates and weights of another dtype."""
+    @property
+    def device(self) -> torch.device:
+        return self.points.device
+
+    def to(self, device: torch.device | torch.dtype | str | None = None, dtype: torch.dtype | None = None) -> Complex:
+        """A complex on another device, or with coordinates and weights of another dtype; one of the two may stand alone."""
+        if isinstance(device, torch.dtype):
+            device, dtype = None, device
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError(f"dtype must be floating point, got {dtype}.")
         weights = self.packed_weights
@@ -251,6 +262,8 @@ class Complex:
 def collate(complexes: Sequence[Complex]) -> Complex:
     """Many complexes as one, in the given order; each may hold several, and any kinds may be mixed.
 
+    Also what a ``DataLoader`` over a list of complexes needs: ``DataLoader(items, collate_fn=es.collate)``.
+
     >>> cloud = Complex(torch.rand(5, 2))
     >>> graph = Complex(torch.rand(3, 2), [torch.tensor([[0, 1], [1, 2]])])
     >>> collate([cloud, graph])
@@ -267,5 +280,4 @@ def collate(complexes: Sequence[Complex]) -> Complex:
                 f"complexes[{i}] has points of dimension {item.dim} on {item.points.device}, complexes[0] of dimension "
                 f"{complexes[0].dim} on {complexes[0].points.device}: all must agree."
             )
-    fields = ((c.points, c.offsets, c.rows, c.packed_simplices, c.packed_weights) for c in complexes)
-    return Complex._make(*join([Packed(*item) for item in fields]))
+    return Complex._make(*join(complexes))

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .checks import positive
+
 GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
 
 
@@ -22,13 +24,13 @@ def circle(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> T
             [-1.,  0.],
             [ 0., -1.]])
     """
-    quarters = 4 * torch.arange(_positive(n))
+    quarters = 4 * torch.arange(positive(n, "n"))
     return torch.stack([_cosine(quarters, n), _cosine(quarters - n, n)], dim=1).to(device=device, dtype=_dtype(dtype))
 
 
 def fibonacci(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
     """``n`` directions spread evenly over the sphere in space, along a spiral from pole to pole."""
-    index = torch.arange(_positive(n), dtype=torch.float64)
+    index = torch.arange(positive(n, "n"), dtype=torch.float64)
     z = 1 - (2 * index + 1) / n
     radius, angle = (1 - z.square()).sqrt(), GOLDEN_ANGLE * index
     spiral = torch.stack([radius * angle.cos(), radius * angle.sin(), z], dim=1)
@@ -36,10 +38,10 @@ def fibonacci(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -
 
 
 def random(
-    n: int, dim: int, *, generator: torch.Generator | None = None, device: Any = None, dtype: torch.dtype | None = None
+    n: int, dim: int, generator: torch.Generator | None = None, *, device: Any = None, dtype: torch.dtype | None = None
 ) -> Tensor:
     """``n`` independent directions, uniform on the sphere."""
-    normal = torch.randn(_positive(n), _positive(dim, "dim"), generator=generator, dtype=torch.float64)
+    normal = torch.randn(positive(n, "n"), positive(dim, "dim"), generator=generator, dtype=torch.float64)
     return _unit(normal).to(device=device, dtype=_dtype(dtype))
 
 
@@ -49,8 +51,8 @@ def uniform(n: int, dim: int, *, device: Any = None, dtype: torch.dtype | None =
     On the line they alternate between 1 and -1, in the plane they are :func:`circle`, in space
     :func:`fibonacci`, and beyond that a sequence of low discrepancy.
     """
-    if _positive(dim, "dim") == 1:
-        line = 1 - 2 * (torch.arange(_positive(n)) % 2)
+    if positive(dim, "dim") == 1:
+        line = 1 - 2 * (torch.arange(positive(n, "n")) % 2)
         return line[:, None].to(device=device, dtype=_dtype(dtype))
     if dim == 2:
         return circle(n, device=device, dtype=dtype)
@@ -65,9 +67,9 @@ def half_sphere(n: int, dim: int, *, device: Any = None, dtype: torch.dtype | No
     Opposite directions see the same heights from above and from below, so half of them often suffice.
     """
     if dim == 2:
-        return circle(2 * _positive(n), device=device, dtype=dtype)[:n]
+        return circle(2 * positive(n, "n"), device=device, dtype=dtype)[:n]
     if dim == 3:
-        return fibonacci(2 * _positive(n), device=device, dtype=dtype)[:n]
+        return fibonacci(2 * positive(n, "n"), device=device, dtype=dtype)[:n]
     half = uniform(n, dim, dtype=torch.float64)
     return torch.where(half[:, -1:] < 0, -half, half).to(device=device, dtype=_dtype(dtype))
 
@@ -91,20 +93,12 @@ def _spread(n: int, dim: int) -> Tensor:
     for _ in range(64):  # the positive solution of root ** (dim + 1) == root + 1
         root = (1 + root) ** (1 / (dim + 1))
     steps = root ** -torch.arange(1, dim + 1, dtype=torch.float64)
-    cube = (0.5 + torch.arange(1, _positive(n) + 1, dtype=torch.float64)[:, None] * steps) % 1
+    cube = (0.5 + torch.arange(1, positive(n, "n") + 1, dtype=torch.float64)[:, None] * steps) % 1
     return _unit(torch.special.ndtri(cube.clamp(1e-12, 1 - 1e-12)))
 
 
 def _unit(vectors: Tensor) -> Tensor:
     return torch.nn.functional.normalize(vectors, dim=1)
-
-
-def _positive(n: int, name: str = "n") -> int:
-    if isinstance(n, bool) or not isinstance(n, int):
-        raise TypeError(f"{name} must be an int, got {type(n).__name__}.")
-    if n < 1:
-        raise ValueError(f"{name} must be at least 1, got {n}.")
-    return n
 
 
 def _dtype(dtype: torch.dtype | None) -> torch.dtype:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from numbers import Real
 
 import torch
 from torch import Tensor
 
 from . import kernels
+from .checks import positive
 from .complexes import Complex
 from .shapes import Shape, as_complex
 
@@ -59,7 +61,7 @@ def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | 
 
 
 def thresholds(
-    count: int, radius: float = 1.1, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    n: int, radius: float = 1.1, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
 ) -> Tensor:
     """Evenly spaced heights from ``-radius`` to ``radius``, symmetric to the last bit.
 
@@ -68,12 +70,11 @@ def thresholds(
     >>> thresholds(5, radius=1.0)
     tensor([-1.0000, -0.5000,  0.0000,  0.5000,  1.0000])
     """
-    if count < 1:
-        raise ValueError(f"count must be at least 1, got {count}.")
+    positive(n, "n")
     if not 0 < radius < math.inf:
         raise ValueError(f"radius must be positive and finite, got {radius}.")
-    steps = 2 * torch.arange(count, device=device, dtype=torch.float64) - (count - 1)
-    return (steps * (radius / max(1, count - 1))).to(dtype or torch.get_default_dtype())
+    steps = 2 * torch.arange(n, device=device, dtype=torch.float64) - (n - 1)
+    return (steps * (radius / max(1, n - 1))).to(dtype or torch.get_default_dtype())
 
 
 def _check_grid(complex: Complex, directions: Tensor, thresholds: Tensor) -> None:
@@ -98,12 +99,13 @@ def _check_grid(complex: Complex, directions: Tensor, thresholds: Tensor) -> Non
 def _scale(scale: float | Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
     """``scale`` as a tensor without axes. That it is positive is checked where its value is read."""
     if isinstance(scale, Tensor):
-        if scale.numel() != 1 or not scale.is_floating_point():
-            raise ValueError(f"scale must be one number, got {scale.dtype} of shape {list(scale.shape)}.")
+        if scale.numel() != 1 or scale.is_complex():
+            raise ValueError(f"scale must be one real number, got {scale.dtype} of shape {list(scale.shape)}.")
         return scale.to(device=device, dtype=dtype).reshape(())
-    if isinstance(scale, bool) or not isinstance(scale, float | int):
+    if isinstance(scale, bool) or not isinstance(scale, Real | float | int):
         raise TypeError(f"scale must be a number or a tensor with one, got {type(scale).__name__}.")
-    return torch.full((), scale, device=device, dtype=dtype)
+    # By way of float64, so that what is too large for float32 becomes the exact transform.
+    return torch.full((), float(scale), device=device, dtype=torch.float64).to(dtype)
 
 
 def _warn_of_missing_faces(complex: Complex) -> None:
@@ -111,6 +113,6 @@ def _warn_of_missing_faces(complex: Complex) -> None:
         if rows > 2 and rows - 1 not in complex.rows:
             warnings.warn(
                 f"shape has {rows - 1}-simplices but no {rows - 2}-simplices: it is not a complex, and only what is "
-                "listed counts. shape.closure() adds the missing faces.",
+                "listed counts. shape.closure() adds the missing faces; or were the simplices passed transposed?",
                 stacklevel=3,
             )

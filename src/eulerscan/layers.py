@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from . import directions as spheres
+from .checks import positive
 from .complexes import Complex
 from .functional import ect
 from .functional import thresholds as even_thresholds
 from .shapes import Shape, as_complex
 
-Normalization = Literal["none", "vertices", "simplices", "peak"]
+DivideBy = Literal["vertices", "simplices", "peak"]
 
 
 class ECTLayer(nn.Module):
@@ -33,7 +35,7 @@ class ECTLayer(nn.Module):
         num_directions: T. Not needed if ``directions`` are given.
         num_thresholds: H, evenly spaced in ``[-radius, radius]``.
         radius: Largest height that is looked at; a little more than the norm of the furthest point.
-        scale: Steepness of the sigmoid; ``math.inf`` for the exact transform, which trains nothing before it.
+        scale: Steepness of the sigmoid; ``math.inf`` for the exact transform, through which no gradient passes.
         scale_in_steps: Height over which the sigmoid rises, in steps of the grid. Not together with ``scale``.
         directions: Initial directions ``[T, dim]``; by default evenly spread (:func:`directions.uniform`).
         learn_directions: Whether training changes the directions.
@@ -41,9 +43,13 @@ class ECTLayer(nn.Module):
         learn_thresholds: Whether training changes the thresholds. They stay in ascending order.
         learn_scale: Whether training changes the scale. It stays positive.
         unit_ball: Whether to centre each shape and scale it to the unit ball first.
-        normalization: What the transform of each shape is divided by: its number of ``"vertices"`` or of ``"simplices"``,
-            vertices included, its largest absolute value (``"peak"``), or nothing (``"none"``). Never anything of
-            another shape in the batch.
+        divide_by: What the transform of each shape is divided by: its number of ``"vertices"`` or of ``"simplices"``, vertices
+            included, its largest absolute value (``"peak"``), or ``None`` for nothing. Never by anything of another shape
+            in the batch.
+        device, dtype: Of the directions, thresholds and scale. Shapes are converted to this dtype, and so is the result
+            (float32 at least).
+
+    The state holds ``weight`` (the directions), ``raw_thresholds`` (in any order) and ``log_scale``, learned or not.
 
     Example:
         >>> layer = ECTLayer(dim=3, num_directions=32, num_thresholds=24)
@@ -52,7 +58,7 @@ class ECTLayer(nn.Module):
     """
 
     weight: Tensor
-    heights: Tensor
+    raw_thresholds: Tensor
     log_scale: Tensor
 
     def __init__(
@@ -70,37 +76,31 @@ class ECTLayer(nn.Module):
         learn_thresholds: bool = False,
         learn_scale: bool = False,
         unit_ball: bool = False,
-        normalization: Normalization = "none",
+        divide_by: DivideBy | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         if directions is not None:
             _check_directions(directions, dim)
-        if normalization not in get_args(Normalization):
-            raise ValueError(f"normalization must be one of {', '.join(get_args(Normalization))}, got {normalization!r}.")
+        if divide_by is not None and divide_by not in get_args(DivideBy):
+            raise ValueError(f"divide_by must be None or one of {', '.join(get_args(DivideBy))}, got {divide_by!r}.")
         for name, count in (("dim", dim), ("num_directions", num_directions), ("num_thresholds", num_thresholds)):
-            if count < 1:
-                raise ValueError(f"{name} must be at least 1, got {count}.")
-        if not 0 < radius < math.inf:
-            raise ValueError(f"radius must be positive and finite, got {radius}.")
+            positive(count, name)
         self.dim = dim
         self.num_directions = num_directions if directions is None else len(directions)
         self.num_thresholds = num_thresholds
         self.radius = radius
         self.on_sphere = on_sphere
         self.unit_ball = unit_ball
-        self.normalization = normalization
+        self.divide_by = divide_by
         self.initial_scale = _initial_scale(scale, scale_in_steps, num_thresholds, radius)
         if learn_scale and math.isinf(self.initial_scale):
             raise ValueError("learn_scale needs a finite scale to begin with, got inf.")
         like: dict[str, Any] = {"device": device, "dtype": dtype or torch.get_default_dtype()}
-        if directions is None:
-            self.initial_directions = None
-        else:
-            self.initial_directions = directions.detach().to(**like, copy=True)
+        self.initial_directions = None if directions is None else directions.detach().to("cpu", copy=True)
         self._hold("weight", torch.empty(self.num_directions, dim, **like), learn_directions)
-        self._hold("heights", torch.empty(num_thresholds, **like), learn_thresholds)
+        self._hold("raw_thresholds", torch.empty(num_thresholds, **like), learn_thresholds)
         self._hold("log_scale", torch.empty((), **like), learn_scale)
         self.reset_parameters()
 
@@ -116,7 +116,7 @@ class ECTLayer(nn.Module):
         """Go back to the directions, thresholds and scale of the beginning."""
         initial = self.initial_directions
         self.weight.copy_(spheres.uniform(self.num_directions, self.dim, dtype=torch.float64) if initial is None else initial)
-        self.heights.copy_(even_thresholds(self.num_thresholds, self.radius, dtype=torch.float64))
+        self.raw_thresholds.copy_(even_thresholds(self.num_thresholds, self.radius, dtype=torch.float64))
         self.log_scale.fill_(math.log(self.initial_scale))
 
     @property
@@ -127,7 +127,7 @@ class ECTLayer(nn.Module):
     @property
     def thresholds(self) -> Tensor:
         """``[H]``, ascending."""
-        return self.heights.sort().values
+        return self.raw_thresholds.sort().values
 
     @property
     def scale(self) -> Tensor:
@@ -135,29 +135,34 @@ class ECTLayer(nn.Module):
         return self.log_scale.exp()
 
     def forward(self, shape: Shape) -> Tensor:
-        complex = as_complex(shape).to(dtype=self.weight.dtype)
+        """The transform ``[B, T, H]`` of a :class:`Complex` or anything :func:`as_complex` understands."""
+        complex = as_complex(shape).to(dtype=torch.promote_types(self.weight.dtype, torch.float32))
+        if complex.dim != self.dim:
+            raise ValueError(
+                f"shape must have points of dimension {self.dim}, which this layer was made for, got {complex.dim}."
+            )
         if self.unit_ball:
             complex = complex.unit_ball()
-        return self._normalize(ect(complex, self.directions, self.thresholds, scale=self.scale), complex)
+        transform = ect(complex, self.directions, self.thresholds, scale=self.scale)
+        return transform if self.divide_by is None else transform / self._size(transform, complex)[:, None, None]
 
-    def _normalize(self, transform: Tensor, complex: Complex) -> Tensor:
-        if self.normalization == "none":
-            return transform
-        if self.normalization == "peak":
+    def _size(self, transform: Tensor, complex: Complex) -> Tensor:
+        """``[B]``: what the transform of each complex is divided by, 1 where that would be 0."""
+        if self.divide_by == "peak":
             size = transform.abs().amax(dim=(1, 2))
         else:
             sizes = complex.offsets.diff(dim=1)
-            size = (sizes[0] if self.normalization == "vertices" else sizes.sum(dim=0)).to(transform.dtype)
-        return transform / torch.where(size > 0, size, 1.0)[:, None, None]
+            size = (sizes[0] if self.divide_by == "vertices" else sizes.sum(dim=0)).to(transform.dtype)
+        return torch.where(size > 0, size, 1.0)
 
     def extra_repr(self) -> str:
         learned = [name for name, _ in self.named_parameters(recurse=False)]
-        words = {"weight": "directions", "heights": "thresholds", "log_scale": "scale"}
+        words = {"weight": "directions", "raw_thresholds": "thresholds", "log_scale": "scale"}
         options = "".join(f", learn_{word}={name in learned}" for name, word in words.items())
         return (
             f"dim={self.dim}, num_directions={self.num_directions}, num_thresholds={self.num_thresholds}, "
-            f"radius={self.radius}, scale={self.initial_scale:g}, on_sphere={self.on_sphere}{options}, "
-            f"unit_ball={self.unit_ball}, normalization={self.normalization!r}"
+            f"radius={self.radius}, scale={self.scale.item():g}, on_sphere={self.on_sphere}{options}, "
+            f"unit_ball={self.unit_ball}, divide_by={self.divide_by!r}"
         )
 
 
@@ -172,10 +177,14 @@ def _check_directions(directions: Tensor, dim: int) -> None:
 
 
 def _initial_scale(scale: float | None, in_steps: float | None, num_thresholds: int, radius: float) -> float:
+    if not 0 < radius < math.inf:
+        raise ValueError(f"radius must be positive and finite, got {radius}.")
     if scale is not None and in_steps is not None:
         raise ValueError(f"scale and scale_in_steps say the same thing twice, got {scale} and {in_steps}. Give one.")
     name, value = ("scale", scale) if scale is not None else ("scale_in_steps", 1.0 if in_steps is None else in_steps)
+    if isinstance(value, bool) or not isinstance(value, Real | float | int):
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
     if not value > 0:  # NaN too
         raise ValueError(f"{name} must be positive, got {value}.")
     step = 2 * radius / max(1, num_thresholds - 1)
-    return value if scale is not None else 4 / (value * step)
+    return float(value) if scale is not None else 4 / (value * step)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
 from .kernels.layout import split_simplices, split_weights
+
+if TYPE_CHECKING:
+    from .complexes import Complex
 
 MOST_INT32 = 2**31 - 1
 
@@ -52,7 +55,7 @@ def pack(
     return Packed(points, torch.stack(offsets), rows, _flat(parts, points), torch.cat(weight_parts) if weight_parts else None)
 
 
-def join(items: Sequence[Packed]) -> Packed:
+def join(items: Sequence[Packed | Complex]) -> Packed:
     """Many stored complexes as one, in the given order."""
     rows = tuple(sorted({r for item in items for r in item.rows}))
     counts = [item.offsets[:, -1].tolist() for item in items]
@@ -94,7 +97,7 @@ def _offsets(owner: Tensor, num_complexes: int) -> Tensor:
     return torch.nn.functional.pad(torch.bincount(owner, minlength=num_complexes).cumsum(dim=0), (1, 0))
 
 
-def _sizes(item: Packed, rows: tuple[int, ...]) -> Tensor:
+def _sizes(item: Packed | Complex, rows: tuple[int, ...]) -> Tensor:
     """``[1 + L, B]``: the sizes of the levels of all complexes of ``item``, zero for a level it lacks."""
     sizes = item.offsets.new_zeros(1 + len(rows), item.offsets.shape[1] - 1)
     sizes[[0, *(1 + rows.index(r) for r in item.rows)]] = item.offsets.diff(dim=1)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from .checks import check_points
+from .checks import INTEGERS, check_points
 from .complexes import Complex, collate
 from .simplices import unique
 
@@ -22,7 +22,8 @@ def as_complex(shape: Shape) -> Complex:
         shape: A tensor of points ``[V, dim]``, or of several clouds of equal size ``[B, V, dim]``; a :class:`Complex`, which
             is returned as it is; a torch_geometric ``Data`` or ``Batch`` with ``pos`` (or ``x``) and, where present,
             ``edge_index`` and ``face``; or a list of any of these. Of a ``Data`` every simplex counts once, in
-            whichever directions it is stored, self-loops are left out, and faces bring their edges.
+            whichever directions it is stored, self-loops are left out, faces bring their edges, and attributes such as
+            ``edge_weight`` are not looked at.
 
     Example:
         >>> as_complex(torch.rand(8, 100, 3))
@@ -33,13 +34,25 @@ def as_complex(shape: Shape) -> Complex:
     if isinstance(shape, Tensor):
         return _from_tensor(shape)
     if isinstance(shape, list | tuple):
-        return collate([as_complex(item) for item in shape])
+        return _from_list(shape)
     if _looks_like_pyg(shape):
         return _from_pyg(shape)
     raise TypeError(
         f"shape must be a Complex, a tensor of points, a torch_geometric Data or Batch, or a list of these, "
         f"got {type(shape).__name__}."
     )
+
+
+def _from_list(shapes: Sequence[Any]) -> Complex:
+    if not shapes:
+        raise ValueError("shape is an empty list: it has no dimension of space.")
+    complexes = []
+    for i, item in enumerate(shapes):
+        try:
+            complexes.append(as_complex(item))
+        except (TypeError, ValueError, IndexError) as error:
+            raise type(error)(f"shape[{i}]: {error}") from None
+    return collate(complexes)
 
 
 def _from_tensor(points: Tensor) -> Complex:
@@ -55,7 +68,7 @@ def _from_tensor(points: Tensor) -> Complex:
 
 def _looks_like_pyg(shape: Any) -> bool:
     """By its attributes: importing torch_geometric takes seconds, and who passes its data has done so."""
-    return any(isinstance(getattr(shape, name, None), Tensor) for name in ("pos", "x", "edge_index", "face"))
+    return hasattr(shape, "pos") and hasattr(shape, "edge_index")
 
 
 def _from_pyg(data: Any) -> Complex:
@@ -63,9 +76,23 @@ def _from_pyg(data: Any) -> Complex:
     if points is None:
         raise ValueError(f"shape is a {type(data).__name__} without pos or x: its vertices have no coordinates.")
     check_points(points)
-    tensors = (getattr(data, name, None) for name in ("edge_index", "face"))
-    simplices = [tensor for tensor in tensors if tensor is not None and tensor.numel()]
+    simplices = [
+        tensor for name, rows in (("edge_index", 2), ("face", 3)) if (tensor := _simplices(data, name, rows)) is not None
+    ]
     batch = getattr(data, "batch", None)
     num_complexes = getattr(data, "num_graphs", None) if batch is not None else None
     given = Complex(points, [unique(tensor) for tensor in simplices], batch=batch, num_complexes=num_complexes)
     return given.closure() if 3 in given.rows else given
+
+
+def _simplices(data: Any, name: str, rows: int) -> Tensor | None:
+    tensor = getattr(data, name, None)
+    if tensor is None:
+        return None
+    if not isinstance(tensor, Tensor) or tensor.dtype not in INTEGERS:
+        got = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
+        raise TypeError(f"{name} must be a torch.Tensor of integers, got {got}.")
+    if tensor.ndim != 2 or len(tensor) != rows:
+        hint = " Did you pass it transposed?" if tensor.ndim == 2 and tensor.shape[1] == rows else ""
+        raise ValueError(f"{name} must have shape [{rows}, count], got {list(tensor.shape)}.{hint}")
+    return tensor if tensor.numel() else None

@@ -18,6 +18,7 @@ from torch import Tensor
 from .complexes import Complex, collate
 from .functional import ect
 from .kernels import reference
+from .shapes import Shape, as_complex
 
 Transform = Callable[[Complex], Tensor]
 
@@ -140,7 +141,7 @@ def random_graph(
 
 def assert_order_invariant(
     transform: Transform,
-    complex: Complex,
+    shape: Shape,
     *,
     generator: torch.Generator | None = None,
     rtol: float | None = None,
@@ -150,25 +151,27 @@ def assert_order_invariant(
 
     Args:
         transform: A function of a complex with one row a complex, such as a layer.
-        complex: One or many complexes.
+        shape: One or many complexes, or anything :func:`as_complex` understands.
         generator: Where the shuffling comes from.
         rtol, atol: As in :func:`torch.testing.assert_close`.
     """
+    complex = as_complex(shape)
     shuffled, order = shuffle(complex, generator=generator)
-    torch.testing.assert_close(transform(shuffled), transform(complex)[order], rtol=rtol, atol=atol)
+    _assert_close("the order matters", transform(shuffled), transform(complex)[order], rtol, atol)
 
 
 def assert_batch_independent(
-    transform: Transform, complex: Complex, *, rtol: float | None = None, atol: float | None = None
+    transform: Transform, shape: Shape, *, rtol: float | None = None, atol: float | None = None
 ) -> None:
     """Each complex alone must give what it gives among the others."""
-    alone = [transform(complex[b]) for b in range(complex.num_complexes)]
-    torch.testing.assert_close(torch.cat(alone), transform(complex), rtol=rtol, atol=atol)
+    complex = as_complex(shape)
+    alone = torch.cat([transform(complex[b]) for b in range(complex.num_complexes)])
+    _assert_close("a complex depends on its neighbours", alone, transform(complex), rtol, atol)
 
 
 def assert_rotation_consistent(
     transform: Callable[[Complex, Tensor], Tensor],
-    complex: Complex,
+    shape: Shape,
     directions: Tensor,
     *,
     generator: torch.Generator | None = None,
@@ -179,20 +182,20 @@ def assert_rotation_consistent(
 
     Args:
         transform: A function of a complex and directions ``[T, dim]``.
-        complex: One or many complexes.
+        shape: One or many complexes, or anything :func:`as_complex` understands.
         directions: ``[T, dim]``.
         generator: Where the rotation comes from.
         rtol, atol: As in :func:`torch.testing.assert_close`.
     """
+    complex = as_complex(shape)
     normal = torch.randn(complex.dim, complex.dim, generator=generator, dtype=torch.float64)
-    rotation = torch.linalg.qr(normal).Q.to(device=complex.points.device, dtype=complex.points.dtype)
-    turned = complex.with_points(complex.points @ rotation.T)
-    expected = transform(complex, directions)
-    torch.testing.assert_close(transform(turned, directions @ rotation.T), expected, rtol=rtol, atol=atol)
+    rotation = torch.linalg.qr(normal).Q.to(device=complex.device, dtype=complex.points.dtype)
+    turned = transform(complex.with_points(complex.points @ rotation.T), directions @ rotation.T)
+    _assert_close("a rotation matters", turned, transform(complex, directions), rtol, atol)
 
 
 def assert_equals_reference(
-    complex: Complex,
+    shape: Shape,
     directions: Tensor,
     thresholds: Tensor,
     *,
@@ -201,32 +204,54 @@ def assert_equals_reference(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """A transform must equal the dense formula of the paper, and so must its gradients if ``scale`` is finite.
+    """A transform must equal the dense formula of the paper, and so must its gradients.
+
+    The gradients of points, directions, thresholds and scale are compared if ``scale`` is finite, that of the weights always if
+    there are any.
 
     Args:
-        complex, directions, thresholds, scale: Arguments of the transform.
+        shape, directions, thresholds, scale: Arguments of the transform.
         transform: A function like :func:`ect`.
         rtol, atol: As in :func:`torch.testing.assert_close`.
     """
+    complex = as_complex(shape)
+    got, expected = (
+        _values_and_gradients(function, complex, directions, thresholds, scale) for function in (transform, _dense)
+    )
+    for name, value in expected.items():
+        _assert_close(f"{name} differ from the reference", got[name], value, rtol, atol)
 
-    def dense(complex: Complex, directions: Tensor, thresholds: Tensor, *, scale: Tensor) -> Tensor:
-        layout = (complex.packed_simplices, complex.offsets, complex.rows)
-        return reference.ect(complex.points, directions, thresholds, scale, complex.packed_weights, *layout)
 
-    results = []
-    for function in (transform, dense):
-        steepness = torch.tensor(scale, dtype=complex.points.dtype, device=complex.points.device)
-        inputs = [t.detach().clone() for t in (complex.points, directions, thresholds, steepness)]
-        if math.isfinite(scale):
-            inputs = [t.requires_grad_() for t in inputs]
-        points, own_directions, own_thresholds, own_scale = inputs
-        value = function(complex.with_points(points), own_directions, own_thresholds, scale=own_scale)
+def _dense(complex: Complex, directions: Tensor, thresholds: Tensor, *, scale: Tensor) -> Tensor:
+    layout = (complex.packed_simplices, complex.offsets, complex.rows)
+    return reference.ect(complex.points, directions, thresholds, scale, complex.packed_weights, *layout)
+
+
+def _values_and_gradients(
+    transform: Callable[..., Tensor], complex: Complex, directions: Tensor, thresholds: Tensor, scale: float
+) -> dict[str, Tensor]:
+    """The transform, and the gradients of a fixed weighting of its entries."""
+    steepness = torch.full((), scale, dtype=complex.points.dtype, device=complex.device)
+    names = ("points", "directions", "thresholds", "scale") if math.isfinite(scale) else ()
+    given = (complex.points, directions, thresholds, steepness)
+    points, directions, thresholds, steepness = inputs = [t.detach().clone().requires_grad_(bool(names)) for t in given]
+    complex = complex.with_points(points)
+    if complex.packed_weights is not None:
+        weights = complex.packed_weights.detach().clone().requires_grad_()
+        complex = Complex._make(points, complex.offsets, complex.rows, complex.packed_simplices, weights)
+        names, inputs = (*names, "weights"), [*(inputs if names else ()), weights]
+    value = transform(complex, directions, thresholds, scale=steepness)
+    results = {"values": value.detach()}
+    if names:
+        assert value.requires_grad, "gradients differ from the reference: the result has none"
         upstream = torch.linspace(-1, 1, value.numel(), dtype=value.dtype, device=value.device).view_as(value)
-        gradients = torch.autograd.grad(value, inputs, upstream) if value.requires_grad else ()
-        results.append((value.detach(), *gradients))
-    names = ("values", "gradient of points", "gradient of directions", "gradient of thresholds", "gradient of scale")
-    for name, got, expected in zip(names, *results, strict=False):
-        torch.testing.assert_close(got, expected, rtol=rtol, atol=atol, msg=lambda text, name=name: f"{name}: {text}")  # type: ignore[misc]
+        gradients = torch.autograd.grad(value, inputs, upstream, materialize_grads=True)
+        results |= {f"gradients of {name}": gradient for name, gradient in zip(names, gradients, strict=True)}
+    return results
+
+
+def _assert_close(fault: str, got: Tensor, expected: Tensor, rtol: float | None, atol: float | None) -> None:
+    torch.testing.assert_close(got, expected, rtol=rtol, atol=atol, msg=lambda text: f"{fault}: {text}")
 
 
 def shuffle(complex: Complex, *, generator: torch.Generator | None = None) -> tuple[Complex, Tensor]:

@@ -13,7 +13,7 @@ import eulerscan as es
 from eulerscan import kernels, testing
 from eulerscan.kernels import portable, reference
 
-KERNELS = {"cpu": torch.ops.eulerscan.ect, "portable": portable.ect}
+KERNELS = {"eager": kernels.ect, "operation": torch.ops.eulerscan.ect, "portable": portable.ect}
 SCALES = [3.0, 40.0, 900.0, 1e5]
 
 
@@ -99,7 +99,6 @@ def test_float32_is_no_worse_than_the_dense_formula_in_float32(scale, name, gene
     weights = [torch.rand(n, generator=generator, dtype=torch.float64) + 0.5 for n in complex.counts]
     complex = es.Complex(complex.points.float().double(), complex.simplices, weights=weights)
     thresholds = es.thresholds(32).double()
-    exact = values_and_gradients(reference.ect, *arguments(complex, 16, thresholds, scale))[name]
     # The truth is that of the rounded inputs.
     rounded, layout = arguments(complex, 16, thresholds, scale, torch.float32)
     exact = values_and_gradients(reference.ect, [t.double() for t in rounded], layout)[name]
@@ -132,6 +131,19 @@ def test_no_uninitialised_memory_is_read(dtype):
         tensors, layout = arguments(complex, num_directions, es.thresholds(11, dtype=torch.float64), 20.0, dtype)
         for value in values_and_gradients(torch.ops.eulerscan.ect, tensors, layout).values():
             assert value.isfinite().all()
+
+
+def test_autocast_does_not_reach_into_second_derivatives_or_portable():
+    complex = random_complex(np.random.default_rng(4))
+    tensors, layout = arguments(complex, 4, es.thresholds(5, dtype=torch.float64), 9.0, torch.float32)
+    expected = reference.ect(*tensors, *layout)
+    tensors[0].requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for kernel in (reference.ect, portable.ect, kernels.ect):
+            result = kernel(*tensors, *layout)
+            torch.testing.assert_close(result, expected)
+            (gradient,) = torch.autograd.grad(result.sum(), tensors[0], create_graph=True)
+            gradient.square().sum().backward()
 
 
 def test_portable_splits_directions_to_save_memory(monkeypatch):

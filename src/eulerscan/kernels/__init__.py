@@ -33,7 +33,7 @@ def ect(
     if _traced(points):
         result = torch.ops.eulerscan.ect(*inputs)
     elif torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in inputs[:5]):
-        result = _Eager.apply(*inputs)  # type: ignore[no-untyped-call]
+        result = EulerCharacteristicTransform.apply(*inputs)  # type: ignore[no-untyped-call]
     else:
         result = _forward(*inputs)
     return result
@@ -104,7 +104,7 @@ def _propagate(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
     return (*(g if needed else None for g, needed in zip(gradients, needs, strict=True)), None, None, None)
 
 
-class _Eager(torch.autograd.Function):
+class EulerCharacteristicTransform(torch.autograd.Function):
     """The operation without the dispatcher, whose wrappers in Python take longer than a small batch."""
 
     @staticmethod
@@ -122,8 +122,9 @@ def _fake(points: Tensor, directions: Tensor, thresholds: Tensor, *others: Any) 
 
 def _fake_backward(gradient: Tensor, *arguments: Any) -> Gradients:
     inputs, needs = arguments[:5], arguments[-1]
-    like = (torch.empty_like(t) if needed else gradient.new_empty(0) for t, needed in zip(inputs, needs, strict=True))
-    return tuple(like)  # type: ignore[return-value]
+    return tuple(  # type: ignore[return-value]
+        gradient.new_empty(t.shape if needed and t is not None else 0) for t, needed in zip(inputs, needs, strict=True)
+    )
 
 
 _ARGUMENTS = (

@@ -23,6 +23,7 @@ from .threads import claim
 
 SIMPLICES_A_RANGE = 2048
 MOST_RANGES = 64
+MOST_ROWS = 2**16
 SOURCES = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
 
 
@@ -110,7 +111,7 @@ def backward(
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def _harvest(result, b, start, width, curves, jumps, invalid):
-    """Sum up the jumps, write the curves of one complex to the result, and leave both arrays empty."""
+    """Sum up the jumps, write the curves of one complex to the result, and clear all that will be read again."""
     num_thresholds, nothing = result.shape[2], fill(0.0)
     for j in range(1, num_thresholds):
         store(jumps, j, 0, add(load(jumps, j - 1, 0), load(jumps, j, 0)))
@@ -151,7 +152,9 @@ def consistent(weights, simplices, offsets, rows, num_points):
         return False
     total = entries = 0
     for level in range(len(offsets)):
-        if offsets[level, 0] != 0 or (level > 0 and rows[level - 1] < 1):
+        if offsets[level, 0] != 0 or (level > 0 and not 1 <= rows[level - 1] <= MOST_ROWS):
+            return False
+        if level > 0 and not 0 <= offsets[level, -1] <= len(simplices):  # so that no product below can overflow
             return False
         for b in range(offsets.shape[1] - 1):
             if offsets[level, b] > offsets[level, b + 1]:

@@ -77,14 +77,13 @@ def ect_backward(
         copies[2] = of_thresholds[:, :num_thresholds] * (problem.scale if finite else 0.0)
     inputs = (points, directions, thresholds, scale, points if weights is None else weights)
     gradients = (
-        _sum(array, like.detach()) if needed else points.new_empty(0)
+        _sum(array, points.new_empty(like.shape)) if needed else points.new_empty(0)
         for array, like, needed in zip(copies, inputs, needs, strict=True)
     )
     return tuple(gradients)  # type: ignore[return-value]
 
 
-def _sum(copies: NDArray[Any], like: Tensor) -> Tensor:
-    result = torch.empty_like(like, memory_format=torch.contiguous_format)
+def _sum(copies: NDArray[Any], result: Tensor) -> Tensor:
     compiled.add_up(copies.reshape(len(copies), -1), result.numpy().reshape(-1))
     return result
 

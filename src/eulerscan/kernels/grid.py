@@ -26,7 +26,7 @@ BUCKETS_A_THRESHOLD = 4
 
 
 class Grid(NamedTuple):
-    heights: NDArray[np.float64]  # [H + 2], the thresholds between -inf and inf, to look up
+    fenced: NDArray[np.float64]  # [H + 2], the thresholds between -inf and inf, to look up
     thresholds: NDArray[np.float64]  # [1, H + 8], the thresholds before zeros, to sum over
     buckets: NDArray[np.int64]  # [M + 1], first threshold at or above the lower end of a bucket
     density: float  # buckets a unit of height
@@ -40,13 +40,13 @@ class Grid(NamedTuple):
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def make_grid(thresholds: NDArray[np.floating], scale: float, saturation: float) -> Grid:
     count = len(thresholds)
-    heights = np.empty(count + 2)
-    heights[0], heights[-1] = -np.inf, np.inf
+    fenced = np.empty(count + 2)
+    fenced[0], fenced[-1] = -np.inf, np.inf
     padded = np.zeros((1, count + WIDTH))
     for j in range(count):
-        heights[1 + j] = padded[0, j] = thresholds[j]
-    origin = heights[1] if count else 0.0
-    extent = heights[count] - origin if count else 0.0
+        fenced[1 + j] = padded[0, j] = thresholds[j]
+    origin = fenced[1] if count else 0.0
+    extent = fenced[count] - origin if count else 0.0
     num_buckets = BUCKETS_A_THRESHOLD * count
     density = num_buckets / extent if extent > 0 else 0.0
     buckets = np.empty(num_buckets + 1, np.int64)
@@ -62,27 +62,27 @@ def make_grid(thresholds: NDArray[np.floating], scale: float, saturation: float)
     decay = np.zeros((1, count + WIDTH))
     if in_range:
         for j in range(count):
-            decay[0, j] = math.exp(-scale * (heights[1 + j] - centre))
-    return Grid(heights, padded, buckets, density, scale, saturation / scale, centre, decay, in_range)
+            decay[0, j] = math.exp(-scale * (fenced[1 + j] - centre))
+    return Grid(fenced, padded, buckets, density, scale, saturation / scale, centre, decay, in_range)
 
 
 @njit(nogil=True, error_model="numpy")
 def tabulate(
-    decay: NDArray[np.float64], heights: NDArray[np.float64], scale: float, reach: float, height: float, first: int
+    decay: NDArray[np.float64], fenced: NDArray[np.float64], scale: float, reach: float, height: float, first: int
 ) -> None:
     """Set ``decay`` to exp(-scale (threshold - height)) from ``first`` to the last group of eight in the window."""
-    while first < len(heights) - 2 and heights[1 + first] < height + reach:
+    while first < len(fenced) - 2 and fenced[1 + first] < height + reach:
         for j in range(first, first + WIDTH):
-            within = j < len(heights) - 2 and heights[1 + j] < height + reach
-            decay[0, j] = math.exp(scale * (height - heights[1 + j])) if within else 0.0
+            within = j < len(fenced) - 2 and fenced[1 + j] < height + reach
+            decay[0, j] = math.exp(scale * (height - fenced[1 + j])) if within else 0.0
         first += WIDTH
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def first_at_least(heights: NDArray[np.float64], buckets: NDArray[np.int64], density: float, height: float) -> int:
+def first_at_least(fenced: NDArray[np.float64], buckets: NDArray[np.int64], density: float, height: float) -> int:
     """Index of the first threshold at or above ``height``; the number of thresholds if there is none."""
-    count = len(heights) - 2
-    position = (height - heights[1]) * density
+    count = len(fenced) - 2
+    position = (height - fenced[1]) * density
     if not position > 0:  # NaN too
         low, high = 0, 0
     elif position >= len(buckets) - 1:
@@ -92,14 +92,14 @@ def first_at_least(heights: NDArray[np.float64], buckets: NDArray[np.int64], den
         low, high = buckets[bucket], buckets[bucket + 1]
     while high - low > 1:  # only where thresholds crowd in one bucket
         middle = (low + high) // 2
-        if heights[1 + middle] < height:
+        if fenced[1 + middle] < height:
             low = middle + 1
         else:
             high = middle
-    low += heights[1 + low] < height
+    low += fenced[1 + low] < height
     # The bucket was found with rounding; the thresholds themselves decide.
-    while heights[1 + low] < height:
+    while fenced[1 + low] < height:
         low += 1
-    while low > 0 and heights[low] >= height:
+    while low > 0 and fenced[low] >= height:
         low -= 1
     return int(low)

@@ -1,6 +1,6 @@
 """Eight numbers that move together: a vector type for numba.
 
-numba vectorises the inner loop of a plain array program only by luck. The collapse (see ``cpu.py``) is all
+numba vectorises the inner loop of a plain array program only by luck. The collapse (see ``collapse.py``) is all
 comparisons and additions on the heights of one vertex in eight directions, so it says what it means
 with the few operations below; LLVM turns them into the vector instructions that the processor has.
 All of them are bounds-free: whoever calls :func:`load` or :func:`store` has checked the row.

@@ -33,6 +33,12 @@ class Level(NamedTuple):
     sign: int
 
 
+def heights_of(points: Tensor, directions: Tensor) -> Tensor:
+    """``[V, T]``: inner products, in the dtype of the points even where autocast would take half of it."""
+    with torch.autocast(points.device.type, enabled=False):
+        return points @ directions.T
+
+
 def owners(offsets: Tensor, count: int) -> Tensor:
     """``[count]``: which complex each of the entries that ``offsets`` divides belongs to."""
     complexes = torch.arange(len(offsets) - 1, device=offsets.device)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .layout import Level, levels
+from .layout import Level, heights_of, levels
 
 SATURATION = {torch.float32: 17.0, torch.float64: 37.0}
 """Beyond this argument a sigmoid is 0 or 1 up to the rounding of its dtype."""
@@ -34,7 +34,7 @@ def ect(
     if not bool(torch.isfinite(thresholds).all()) or bool((thresholds[1:] < thresholds[:-1]).any()):
         raise ascending_error(thresholds)
     parts = list(levels(weights, simplices, offsets, rows))
-    largest = max(level.vertices.numel() for level in parts)
+    largest = max(len(points) * len(thresholds), *(level.vertices.numel() for level in parts))
     at_once = max(1, ENTRIES_AT_ONCE // max(1, largest))
     num_complexes = offsets.shape[1] - 1
     blocks = [_block(points, block, thresholds, scale, parts, num_complexes) for block in torch.split(directions, at_once)]
@@ -42,15 +42,20 @@ def ect(
 
 
 def ascending_error(thresholds: Tensor) -> ValueError:
+    finite = torch.isfinite(thresholds)
+    if not bool(finite.all()):
+        return ValueError(f"thresholds must be finite, got {thresholds[~finite][0].item()}.")
+    j = int((thresholds[1:] < thresholds[:-1]).nonzero()[0, 0])
     return ValueError(
-        f"thresholds must be finite and ascend, got {thresholds.tolist()}. Sort them first: thresholds.sort().values"
+        f"thresholds must ascend, got {thresholds[j].item():g} before {thresholds[j + 1].item():g} at position {j}. "
+        "Sort them: thresholds.sort().values"
     )
 
 
 def _block(
     points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, parts: list[Level], num_complexes: int
 ) -> Tensor:
-    heights = points @ directions.T  # [V, T]
+    heights = heights_of(points, directions)  # [V, T]
     coefficients = _collapse(heights.detach(), parts)  # [V, T]
     num_directions, num_thresholds = len(directions), len(thresholds)
 
@@ -76,7 +81,9 @@ def _block(
         threshold = first[entry] + step
         risen = torch.sigmoid(scale * (thresholds[threshold] - height[entry]))
         result = result.index_add(0, curve[entry] * num_thresholds + threshold, coefficient[entry] * risen)
-    return result.view(num_complexes, num_directions, num_thresholds)
+    result = result.view(num_complexes, num_directions, num_thresholds)
+    nan = torch.where(heights.isnan(), heights.square(), 0.0)  # squared, so that its gradient is NaN too
+    return result + heights.new_zeros(num_complexes, num_directions).index_add(0, parts[0].owner, nan).unsqueeze(-1)
 
 
 def _collapse(heights: Tensor, parts: list[Level]) -> Tensor:
@@ -90,6 +97,7 @@ def _collapse(heights: Tensor, parts: list[Level]) -> Tensor:
         # Of several tops at one height the largest index counts, whatever the order of the vertices.
         top = torch.where(is_top, level.vertices.long()[:, :, None], -1).amax(dim=0)  # [n, T]
         weights = heights.new_ones(len(top)) if level.weights is None else level.weights
-        # A NaN height has no top at all; its NaN reaches the result through the vertex itself.
-        coefficients = coefficients.scatter_add(0, top.clamp(min=0), level.sign * weights[:, None].expand_as(top))
+        # Where a height is NaN nothing is highest: any vertex of the simplex will do, the curve is NaN anyway.
+        top = torch.where(top < 0, level.vertices[0, :, None], top)
+        coefficients = coefficients.scatter_add(0, top, level.sign * weights[:, None].expand_as(top))
     return coefficients

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .layout import levels
+from .layout import heights_of, levels
 
 
 def ect(
@@ -24,7 +24,7 @@ def ect(
     rows: Sequence[int],
 ) -> Tensor:
     """Euler characteristic transform ``[B, T, H]``; the arguments are those of :mod:`.layout`."""
-    heights = points @ directions.T  # [V, T]
+    heights = heights_of(points, directions)  # [V, T]
     result = heights.new_zeros(offsets.shape[1] - 1, len(directions), len(thresholds))
     for level in levels(weights, simplices, offsets, rows):
         tops = heights[level.vertices].max(dim=0).values  # [n, T]

@@ -26,8 +26,8 @@ def _touched(field, v):
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def draw(curves, jumps, field, count, width, grid):
     """Add all vertices of a field to ``curves [8, H + 8]``, and to ``jumps [H + 8, 8]`` where they are saturated."""
-    heights, _, buckets, density, scale, reach, centre, decay, in_range = grid
-    last, one = len(heights) - 2, fill(1.0)
+    fenced, _, buckets, density, scale, reach, centre, decay, in_range = grid
+    last, one = len(fenced) - 2, fill(1.0)
     for v in range(count):
         if not _touched(field, v):
             continue
@@ -36,12 +36,12 @@ def draw(curves, jumps, field, count, width, grid):
             if coefficient == 0.0:
                 continue
             height = np.float64(field[v, HEIGHT + lane])
-            j = first_at_least(heights, buckets, density, height - reach)
-            if heights[1 + j] < height + reach:
+            j = first_at_least(fenced, buckets, density, height - reach)
+            if fenced[1 + j] < height + reach:
                 if not in_range:
-                    tabulate(decay, heights, scale, reach, height, j)
+                    tabulate(decay, fenced, scale, reach, height, j)
                 factor = fill(math.exp(scale * (height - centre)) if in_range else 1.0)
-                while j < last and heights[1 + j] < height + reach:
+                while j < last and fenced[1 + j] < height + reach:
                     falling = multiply(factor, load(decay, 0, j))
                     risen = divide(fill(coefficient), add(one, falling))
                     store(curves, lane, j, add(load(curves, lane, j), risen))
@@ -59,8 +59,8 @@ def descend(
     The task adds to its own share, chosen range and row of the gradients. That of the thresholds, which lacks a
     factor ``scale``, and that of the scale, which is returned, fall off on the way.
     """
-    heights, thresholds, buckets, density, scale, reach, centre, decay, in_range = grid
-    last, one = len(heights) - 2, fill(1.0)
+    fenced, thresholds, buckets, density, scale, reach, centre, decay, in_range = grid
+    last, one = len(fenced) - 2, fill(1.0)
     scale_gradient = 0.0
     for v in range(count):
         if not _touched(field, v):
@@ -70,14 +70,14 @@ def descend(
             if coefficient == 0.0:
                 continue
             height = np.float64(field[v, HEIGHT + lane])
-            j = first_at_least(heights, buckets, density, height - reach)
-            if not heights[1 + j] < height + reach:
+            j = first_at_least(fenced, buckets, density, height - reach)
+            if not fenced[1 + j] < height + reach and not math.isnan(height):
                 continue
             if not in_range:
-                tabulate(decay, heights, scale, reach, height, j)
+                tabulate(decay, fenced, scale, reach, height, j)
             factor = fill(math.exp(scale * (height - centre)) if in_range else 1.0)
             slopes, moments = fill(0.0), fill(0.0)
-            while j < last and heights[1 + j] < height + reach:
+            while j < last and fenced[1 + j] < height + reach:
                 falling = multiply(factor, load(decay, 0, j))
                 sigmoid = divide(one, add(one, falling))
                 slope = multiply(
@@ -87,7 +87,7 @@ def descend(
                 moments = add(moments, multiply(slope, load(thresholds, 0, j)))
                 store(threshold_gradient, task, j, add(load(threshold_gradient, task, j), slope))
                 j += WIDTH
-            slope_of_height = total(slopes)
+            slope_of_height = math.nan if math.isnan(height) else total(slopes)
             scale_gradient += total(moments) - height * slope_of_height
             for axis in range(points.shape[1]):
                 if point_gradient.shape[1]:
@@ -102,19 +102,19 @@ def weigh(field, gradients, suffixes, count, width, grid):
 
     ``suffixes [8, H + 8]`` holds the sums of ``gradients`` from a threshold on.
     """
-    heights, _, buckets, density, scale, reach, centre, decay, in_range = grid
-    last, one = len(heights) - 2, fill(1.0)
+    fenced, _, buckets, density, scale, reach, centre, decay, in_range = grid
+    last, one = len(fenced) - 2, fill(1.0)
     for v in range(count):
         for lane in range(WIDTH):
             pull = 0.0
             if lane < width:
                 height = np.float64(field[v, HEIGHT + lane])
-                j = first_at_least(heights, buckets, density, height - reach)
-                if heights[1 + j] < height + reach:
+                j = first_at_least(fenced, buckets, density, height - reach)
+                if fenced[1 + j] < height + reach:
                     if not in_range:
-                        tabulate(decay, heights, scale, reach, height, j)
+                        tabulate(decay, fenced, scale, reach, height, j)
                     factor = fill(math.exp(scale * (height - centre)) if in_range else 1.0)
-                    while j < last and heights[1 + j] < height + reach:
+                    while j < last and fenced[1 + j] < height + reach:
                         falling = multiply(factor, load(decay, 0, j))
                         pull += total(divide(load(gradients, lane, j), add(one, falling)))
                         j += WIDTH
