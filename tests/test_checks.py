@@ -119,7 +119,13 @@ def test_a_wrong_batch_is_named(batch, num_complexes, error, text):
         ((torch.ones(5), None), ValueError, r"weights\[0\] must have one entry a simplex, shape \[6\], got \[5\]"),
         ((None, torch.ones(6)), ValueError, r"weights\[1\] must have one entry a simplex, shape \[3\], got \[6\]"),
         ((None, [1, 2, 3]), TypeError, r"weights\[1\] must be a torch.Tensor or None, got list"),
-        ((None, torch.tensor([1.0, math.nan, 1.0])), ValueError, r"weights\[1\] must be finite, got nan"),
+        ((None, torch.tensor([1.0, math.nan, 1.0])), ValueError, r"weights\[1\] must be finite.*got nan"),
+        (
+            (None, torch.tensor([1.0, 1e300, 1.0], dtype=torch.float64)),
+            ValueError,
+            r"weights\[1\] must be finite.*float32, got 1e\+300",
+        ),
+        ((None, torch.ones(3) * 1j), TypeError, r"weights\[1\] must be real, got torch.complex64"),
     ],
 )
 def test_wrong_weights_are_named(weights, error, text):

@@ -67,6 +67,7 @@ def test_a_list_mixes_everything():
         ("bunny.obj", TypeError, "shape must be a Complex, a tensor of points.*got str"),
         (None, TypeError, "got NoneType"),
         (torch.rand(3), ValueError, r"needs shape \[V, dim\] or \[B, V, dim\], got \[3\]"),
+        (torch.zeros(3, 0), ValueError, r"needs shape \[V, dim\] or \[B, V, dim\], got \[3, 0\]"),
         (torch.zeros(3, 2, dtype=torch.int64), TypeError, "points must be floating point"),
         (torch.full((1, 2), torch.nan), ValueError, "points must be finite"),
         (Data(edge_index=torch.tensor([[0], [1]])), ValueError, "without pos or x"),

@@ -90,7 +90,7 @@ def _check_columns(name: str, columns: Tensor, num_points: int, batch: Tensor, d
     if hint and rows > 4 and 2 <= count <= 4:
         raise ValueError(
             f"{name} holds {rows - 1}-simplices, so it needs shape [{rows}, count] and their faces in other entries, "
-            f"got {[rows, count]}.{hint}"
+            f"got {[rows, count]}.{hint} If not, list the faces too."
         )
     if count == 0:
         return
@@ -153,9 +153,13 @@ def check_weights(
             raise ValueError(f"weights[{i}] must have one entry a simplex, shape [{count}], got {list(entry.shape)}.")
         if entry.device != points.device:
             raise ValueError(f"weights[{i}] must be on {points.device} like points, got {entry.device}.")
-        if not bool(torch.isfinite(entry).all()):
-            raise ValueError(f"weights[{i}] must be finite, got {entry[~torch.isfinite(entry)][0].item()}.")
-        checked.append(entry.to(points.dtype))
+        if entry.is_complex():
+            raise TypeError(f"weights[{i}] must be real, got {entry.dtype}.")
+        converted = entry.to(points.dtype)
+        if not bool(torch.isfinite(converted).all()):
+            bad = entry[~torch.isfinite(converted)][0].item()
+            raise ValueError(f"weights[{i}] must be finite in the dtype of the points, {points.dtype}, got {bad}.")
+        checked.append(converted)
     return tuple(checked)
 
 

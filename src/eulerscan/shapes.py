@@ -56,7 +56,7 @@ def _from_list(shapes: Sequence[Any]) -> Complex:
 
 
 def _from_tensor(points: Tensor) -> Complex:
-    if points.ndim not in (2, 3):
+    if points.ndim not in (2, 3) or points.shape[-1] == 0:
         raise ValueError(f"shape is a tensor, so it needs shape [V, dim] or [B, V, dim], got {list(points.shape)}.")
     num_complexes, size = (1, len(points)) if points.ndim == 2 else points.shape[:2]
     points = points.reshape(-1, points.shape[-1])

@@ -133,6 +133,30 @@ def test_no_uninitialised_memory_is_read(dtype):
             assert value.isfinite().all()
 
 
+def test_inputs_computed_from_each_other_are_differentiated_once():
+    points = torch.rand(5, 2, dtype=torch.float64, requires_grad=True)
+    thresholds = es.thresholds(4, dtype=torch.float64)
+
+    def loss():
+        weighted = es.Complex(points, weights=[points.norm(dim=1)])
+        return es.ect(weighted, 2 * points[:3], thresholds, scale=3.0).square().sum()
+
+    (first,) = torch.autograd.grad(loss(), points)
+    (again,) = torch.autograd.grad(loss(), points, create_graph=True)
+    torch.testing.assert_close(again, first)
+    assert torch.autograd.gradgradcheck(lambda p: es.ect(p, p[:2] + 1, thresholds, scale=3.0), points)
+
+
+def test_the_gradient_of_the_scale_survives_a_large_offset():
+    generator = torch.Generator().manual_seed(0)
+    complex = testing.random_graph(30, 40, generator=generator).complex
+    tensors, layout = arguments(complex, 1, es.thresholds(9, dtype=torch.float64), 5.0)
+    tensors[0], tensors[1] = tensors[0] + 1e9, torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+    tensors[2] = tensors[2] + 1e9
+    got, expected = (values_and_gradients(kernel, tensors, layout)["scale"] for kernel in (kernels.ect, reference.ect))
+    torch.testing.assert_close(got, expected, rtol=1e-12, atol=0)
+
+
 def test_autocast_does_not_reach_into_second_derivatives_or_portable():
     complex = random_complex(np.random.default_rng(4))
     tensors, layout = arguments(complex, 4, es.thresholds(5, dtype=torch.float64), 9.0, torch.float32)

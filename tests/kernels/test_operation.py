@@ -1,6 +1,9 @@
 """The operation behaves like one of torch's own, and lets nothing dangerous through."""
 
 import math
+import subprocess
+import sys
+import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -75,6 +78,38 @@ def test_compiled_programs_check_values_too():
     with pytest.raises(ValueError, match="thresholds must ascend"):
         compiled(torch.rand(4, 2), es.thresholds(3).flip(0))
     torch._dynamo.reset()
+
+
+def test_forward_mode_is_refused_rather_than_ignored():
+    points = torch.rand(4, 2)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(points, torch.ones_like(points))
+        with pytest.raises((NotImplementedError, RuntimeError), match="jvp"):
+            es.ect(dual, es.directions.circle(3), es.thresholds(3), scale=2.0)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_traced_program_computes_the_transform():
+    complex = random_complex(np.random.default_rng(0), dtype=torch.float32)
+
+    def function(points):
+        return es.ect(complex.with_points(points), es.directions.circle(3), es.thresholds(4), scale=2.0)
+
+    traced = torch.jit.trace(function, (complex.points,), check_trace=False)
+    other = complex.points + 0.1
+    torch.testing.assert_close(traced(other), function(other))
+
+
+def test_the_default_device_of_the_first_call_does_not_stay():
+    code = """
+        import torch, eulerscan as es
+        shape, grid = torch.zeros(3, 2), (es.directions.circle(1), es.thresholds(1))
+        with torch.device("meta"):
+            print(es.ect(shape, *grid).item(), end=" ")
+        print(es.ect(shape, *grid).item())
+    """
+    result = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300)
+    assert result.stdout.split() == ["3.0", "3.0"], result.stderr
 
 
 def test_autocast_leaves_the_transform_in_float32():

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from . import portable
 
@@ -32,7 +33,7 @@ def ect(
     result: Tensor
     if _traced(points):
         result = torch.ops.eulerscan.ect(*inputs)
-    elif torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in inputs[:5]):
+    elif _differentiated(inputs[:5]):
         result = EulerCharacteristicTransform.apply(*inputs)  # type: ignore[no-untyped-call]
     else:
         result = _forward(*inputs)
@@ -40,8 +41,15 @@ def ect(
 
 
 def _traced(tensor: Tensor) -> bool:
-    """Whether a program is being recorded, with stand-ins for tensors that have no values."""
-    return torch.compiler.is_compiling() or type(tensor) not in (Tensor, torch.nn.Parameter)
+    """Whether a program is being recorded, perhaps with stand-ins for tensors that have no values."""
+    recorded = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
+    return recorded or type(tensor) not in (Tensor, torch.nn.Parameter)
+
+
+def _differentiated(tensors: Sequence[Tensor | None]) -> bool:
+    """Whether somebody wants derivatives; forward mode, which there is none of, must not go unnoticed."""
+    wanted = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+    return wanted or forward_ad._current_level >= 0
 
 
 def _forward(points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, *layout: Any) -> Tensor:
@@ -75,6 +83,8 @@ def _differentiate(
 ) -> list[Tensor | None]:
     """Gradients through the portable implementation, of those inputs that require them."""
     with torch.enable_grad():
+        # Views end the differentiation here: one input may well have been computed from another.
+        inputs = [None if tensor is None else tensor.view_as(tensor) for tensor in inputs]
         result = portable.ect(*inputs, *layout)  # type: ignore[arg-type]
         wanted = [tensor for tensor in inputs if tensor is not None and tensor.requires_grad]
         found = iter(

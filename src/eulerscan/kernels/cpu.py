@@ -23,7 +23,7 @@ WORTH_A_THREAD = 1 << 17  # comparisons; below, waking a thread takes longer tha
 VERTEX = 8  # comparisons that a vertex and its sigmoid are worth
 ENOUGH_RANGES = 32  # to keep all cores busy without dividing the directions too
 MOST_COPIES = 8  # of the gradient of the points
-UNWEIGHTED = {dtype: torch.empty(0, dtype=dtype) for dtype in SATURATION}
+UNWEIGHTED = {dtype: torch.empty(0, dtype=dtype, device="cpu") for dtype in SATURATION}
 
 
 def ect(

@@ -83,7 +83,9 @@ def first_at_least(fenced: NDArray[np.float64], buckets: NDArray[np.int64], dens
     """Index of the first threshold at or above ``height``; the number of thresholds if there is none."""
     count = len(fenced) - 2
     position = (height - fenced[1]) * density
-    if not position > 0:  # NaN too
+    if density == 0.0:  # all thresholds are equal
+        low, high = 0, count
+    elif not position > 0:  # NaN too
         low, high = 0, 0
     elif position >= len(buckets) - 1:
         low, high = count, count

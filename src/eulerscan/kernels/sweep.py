@@ -87,11 +87,11 @@ def descend(
                     multiply(fill(coefficient), load(gradients, lane, j)), multiply(falling, multiply(sigmoid, sigmoid))
                 )
                 slopes = add(slopes, slope)
-                moments = add(moments, multiply(slope, load(thresholds, 0, j)))
+                moments = add(moments, multiply(slope, add(load(thresholds, 0, j), fill(-height))))
                 store(threshold_gradient, task, j, add(load(threshold_gradient, task, j), slope))
                 j += WIDTH
             slope_of_height = math.nan if math.isnan(height) else total(slopes)
-            scale_gradient += total(moments) - height * slope_of_height
+            scale_gradient += math.nan if math.isnan(height) else total(moments)
             for axis in range(points.shape[1]):
                 if point_gradient.shape[1]:
                     point_gradient[share, origin + v, axis] -= scale * slope_of_height * directions[axis, lane]

@@ -55,7 +55,7 @@ def run(kernel: Callable[..., bool], num_threads: int, *arguments: Any) -> bool:
             outcomes.put(error)
 
     _start_workers(len(tickets))
-    for _ in tickets:
+    for _ in range(num_threads - 1):
         _jobs.put(help)
     fine = kernel(counter, *arguments)
     helpers = num_threads - 1
