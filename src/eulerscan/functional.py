@@ -45,15 +45,15 @@ def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | 
     _check_grid(complex, directions, thresholds)
     if not torch.compiler.is_compiling():
         _warn_of_missing_faces(complex)
-    dtype = torch.promote_types(torch.promote_types(complex.points.dtype, directions.dtype), thresholds.dtype)
-    dtype = torch.float64 if dtype == torch.float64 else torch.float32
     weights = complex.packed_weights
+    double = torch.float64 in (complex.points.dtype, directions.dtype, thresholds.dtype)
+    dtype = torch.float64 if double else torch.float32
     return kernels.ect(
-        complex.points.to(dtype),
-        directions.to(dtype),
-        thresholds.to(dtype),
-        _scale(scale, complex.points.device, dtype),
-        None if weights is None else weights.to(dtype),
+        _cast(complex.points, dtype),
+        _cast(directions, dtype),
+        _cast(thresholds, dtype),
+        _scale(scale, complex.device, dtype),
+        None if weights is None else _cast(weights, dtype),
         complex.packed_simplices,
         complex.offsets,
         complex.rows,
@@ -75,6 +75,11 @@ def thresholds(
         raise ValueError(f"radius must be positive and finite, got {radius}.")
     steps = 2 * torch.arange(n, device=device, dtype=torch.float64) - (n - 1)
     return (steps * (radius / max(1, n - 1))).to(dtype or torch.get_default_dtype())
+
+
+def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """As ``to``, which takes its time even where there is nothing to do."""
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
 def _check_grid(complex: Complex, directions: Tensor, thresholds: Tensor) -> None:
@@ -104,8 +109,8 @@ def _scale(scale: float | Tensor, device: torch.device, dtype: torch.dtype) -> T
         return scale.to(device=device, dtype=dtype).reshape(())
     if isinstance(scale, bool) or not isinstance(scale, Real | float | int):
         raise TypeError(f"scale must be a number or a tensor with one, got {type(scale).__name__}.")
-    # By way of float64, so that what is too large for float32 becomes the exact transform.
-    return torch.full((), float(scale), device=device, dtype=torch.float64).to(dtype)
+    # What is too large for the dtype is the exact transform.
+    return torch.full((), math.inf if scale > torch.finfo(dtype).max else float(scale), device=device, dtype=dtype)
 
 
 def _warn_of_missing_faces(complex: Complex) -> None:

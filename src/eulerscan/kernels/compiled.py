@@ -137,7 +137,18 @@ def _take_block(block, directions, start):
 
 
 @_compiled
-def ascend(thresholds):
+def plan(thresholds, weights, simplices, offsets, rows, num_points):
+    """Whether thresholds and offsets are in order, and how to divide the work.
+
+    That is bounds ``[ranges + 1]`` of consecutive complexes with about the same number of simplices.
+    """
+    ascend = _ascend(thresholds)
+    consistent = _consistent(weights, simplices, offsets, rows, num_points)
+    return ascend, consistent, _divide(offsets) if consistent else np.zeros(2, np.int64)
+
+
+@njit(nogil=True, error_model="numpy")
+def _ascend(thresholds):
     """Whether all thresholds are finite and none is below the one before."""
     for j in range(len(thresholds)):
         if not math.isfinite(thresholds[j]) or (j > 0 and thresholds[j] < thresholds[j - 1]):
@@ -145,8 +156,8 @@ def ascend(thresholds):
     return True
 
 
-@_compiled
-def consistent(weights, simplices, offsets, rows, num_points):
+@njit(nogil=True, error_model="numpy")
+def _consistent(weights, simplices, offsets, rows, num_points):
     """Whether the offsets of a packed complex ascend from zero and end with what there is."""
     if len(offsets) != len(rows) + 1 or offsets.shape[1] == 0 or offsets[0, -1] != num_points:
         return False
@@ -164,9 +175,8 @@ def consistent(weights, simplices, offsets, rows, num_points):
     return entries == len(simplices) and (len(weights) == 0 or len(weights) == total)
 
 
-@_compiled
-def divide(offsets):
-    """Ranges of consecutive complexes with about the same number of simplices, as bounds ``[ranges + 1]``."""
+@njit(nogil=True, error_model="numpy")
+def _divide(offsets):
     num_complexes, total = offsets.shape[1] - 1, offsets[:, -1].sum()
     count = max(1, min(num_complexes, MOST_RANGES, -(-total // SIMPLICES_A_RANGE)))
     bounds = np.empty(count + 1, np.int64)

@@ -147,11 +147,11 @@ def _problem(
     tensors = (points, directions, thresholds, weights, simplices, offsets)
     arrays = [_array(tensor) for tensor in tensors]
     sizes = np.array(rows, np.int64)
-    if not compiled.ascend(arrays[2]):
+    ascend, consistent, ranges = compiled.plan(*arrays[2:], sizes, len(arrays[0]))
+    if not ascend:
         raise ascending_error(thresholds)
-    if not compiled.consistent(*arrays[3:], sizes, len(arrays[0])):
+    if not consistent:
         raise ValueError("offsets must divide points, simplices and weights into complexes, in ascending order.")
-    ranges = compiled.divide(arrays[5])
     return _Problem(*arrays, sizes, scale.item(), SATURATION[dtype], ranges)  # type: ignore[call-arg, arg-type]
 
 
