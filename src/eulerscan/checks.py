@@ -102,8 +102,8 @@ def _check_columns(name: str, columns: Tensor, num_points: int, batch: Tensor, d
         )
     repeated = torch.zeros(count, dtype=torch.bool, device=columns.device)
     # Comparing all pairs takes a fraction of sorting, for as few vertices as simplices usually have.
-    ordered = columns.sort(dim=0).values if rows > 4 else columns
-    for one, other in zip(ordered[1:], ordered[:-1], strict=True) if rows > 4 else itertools.combinations(ordered, 2):
+    pairs = itertools.combinations(columns, 2) if rows <= 4 else itertools.pairwise(columns.sort(dim=0).values)
+    for one, other in pairs:
         repeated |= one == other
     if bool(repeated.any()):
         column = int(repeated.nonzero()[0, 0])

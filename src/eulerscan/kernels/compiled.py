@@ -55,10 +55,10 @@ def forward(
         task = claim(counter)
         if task >= (len(ranges) - 1) * shares:
             return True
-        chosen, share = task // shares, task % shares
+        range_index, share = task // shares, task % shares
         for start in range(share * WIDTH, num_directions, shares * WIDTH):
             width = _take_block(block, directions, start)
-            for b in range(ranges[chosen], ranges[chosen + 1]):
+            for b in range(ranges[range_index], ranges[range_index + 1]):
                 if not collapse(field, invalid, b, points, block, weights, simplices, offsets, rows):
                     return False
                 draw(curves, jumps, field, offsets[0, b + 1] - offsets[0, b], width, grid)
@@ -86,10 +86,10 @@ def backward(
         task = claim(counter)
         if task >= (len(ranges) - 1) * shares:
             return True
-        chosen, share = task // shares, task % shares
+        range_index, share = task // shares, task % shares
         for start in range(share * WIDTH, num_directions, shares * WIDTH):
             width = _take_block(block, directions, start)
-            for b in range(ranges[chosen], ranges[chosen + 1]):
+            for b in range(ranges[range_index], ranges[range_index + 1]):
                 if not collapse(field, invalid, b, points, block, weights, simplices, offsets, rows):
                     return False
                 origin, count = offsets[0, b], offsets[0, b + 1] - offsets[0, b]
@@ -98,7 +98,7 @@ def backward(
                         gradients[lane, j] = gradient[b, start + lane, j]
                 if not math.isinf(scale):
                     scale_gradient[task] += descend(
-                        point_gradient, share, direction_gradient, chosen, start, threshold_gradient, task,
+                        point_gradient, share, direction_gradient, range_index, start, threshold_gradient, task,
                         gradients, field, origin, count, width, points, block, grid,
                     )  # fmt: skip
                 if weight_gradient.shape[1]:

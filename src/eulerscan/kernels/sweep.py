@@ -54,12 +54,12 @@ def draw(curves, jumps, field, count, width, grid):
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def descend(
-    point_gradient, share, direction_gradient, chosen, start, threshold_gradient, task,
+    point_gradient, share, direction_gradient, range_index, start, threshold_gradient, task,
     gradients, field, origin, count, width, points, directions, grid,
 ):  # fmt: skip
     """Propagate the ``gradients [8, H + 8]`` of the curves to heights, and from there to points and directions.
 
-    The task adds to its own share, chosen range and row of the gradients. That of the thresholds, which lacks a
+    The task adds to its own share, range and row of the gradients. That of the thresholds, which lacks a
     factor ``scale``, and that of the scale, which is returned, fall off on the way.
     """
     fenced, thresholds, buckets, density, scale, reach, centre, decay, in_range = grid
@@ -95,7 +95,7 @@ def descend(
             for axis in range(points.shape[1]):
                 if point_gradient.shape[1]:
                     point_gradient[share, origin + v, axis] -= scale * slope_of_height * directions[axis, lane]
-                direction_gradient[chosen, start + lane, axis] -= scale * slope_of_height * points[origin + v, axis]
+                direction_gradient[range_index, start + lane, axis] -= scale * slope_of_height * points[origin + v, axis]
     return scale_gradient
 
 
