@@ -22,7 +22,7 @@ $(BIN)/python:
 
 $(VENV)/dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) pip
-	$(PIP) --editable . --group dev
+	$(PIP) --editable ".[all]" --group dev
 	@touch $@
 
 $(VENV)/bench: $(VENV)/dev
