@@ -1,5 +1,13 @@
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import networkx as nx
+import numpy as np
 import pytest
 import torch
+import trimesh
+from PIL import Image
 from torch_geometric.data import Batch, Data
 
 import eulerscan as es
@@ -61,10 +69,63 @@ def test_a_list_mixes_everything():
     assert complex.euler_characteristic().tolist() == [3, 1, 4, 4, 1]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ">f8", np.float16])
+def test_arrays_of_numpy_are_points_of_their_dtype(dtype):
+    points = np.random.default_rng(0).random((4, 7, 3)).astype(dtype)
+    complex = es.as_complex(points)
+    assert complex.num_complexes == 4
+    assert torch.equal(complex.points, torch.tensor(points.astype(points.dtype.newbyteorder("="))).reshape(-1, 3))
+    assert es.as_complex(points[0]).num_complexes == 1
+
+
+def test_arrays_may_be_read_only_and_in_any_order_of_memory():
+    points = np.random.default_rng(0).random((7, 3))
+    expected = torch.tensor(points)
+    reversed_ = points[::-1]
+    assert torch.equal(es.as_complex(reversed_).points, expected.flip(0))
+    assert torch.equal(es.as_complex(np.asfortranarray(points)).points, expected)
+    points.flags.writeable = False
+    assert torch.equal(es.as_complex(points).points, expected)
+
+
+def test_what_looks_like_a_graph_of_pyg_is_one():
+    graph = SimpleNamespace(pos=torch.rand(3, 2), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    assert es.as_complex(graph).counts == (3, 1)
+
+
+def test_classes_that_derive_from_those_of_a_library_are_its():
+    class Mine(nx.Graph):
+        pass
+
+    graph = Mine([(0, 1)])
+    nx.set_node_attributes(graph, {0: (0.0, 0.0), 1: (1.0, 0.0)}, "pos")
+    assert es.as_complex(graph).counts == (2, 1)
+
+
+def test_objects_of_all_libraries_mix_in_a_list():
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {i: (float(i), 0.0) for i in graph}, "pos")
+    image = Image.fromarray(np.full((2, 2), 255, dtype=np.uint8))
+    flat = trimesh.load_path(np.array([[0.0, 0], [1, 0], [0, 1], [0, 0]]))
+    items = [graph, image, np.zeros((2, 2)), torch.zeros(5, 2), star(edge_index=STAR), flat]
+    assert es.as_complex(items).euler_characteristic().tolist() == [1, 1, 2, 5, 1, 0]
+    assert es.as_complex(items[::-1]).euler_characteristic().tolist() == [0, 1, 5, 2, 1, 1]
+
+
+def test_points_load_no_converter():
+    code = "import sys, torch, eulerscan as es; es.as_complex(torch.rand(3, 2)); print('torch_geometric' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"
+
+
 @pytest.mark.parametrize(
     ("shape", "error", "text"),
     [
         ("bunny.obj", TypeError, "shape must be a Complex, a tensor of points.*got str"),
+        ("bunny.obj", TypeError, r"Is it the name of a file\? eulerscan.read\(path\)"),
+        (np.zeros((3, 2), dtype=np.int64), TypeError, "points must be floating point"),
+        (np.array(["a"]), TypeError, "shape must hold numbers"),
+        (np.zeros(3), ValueError, r"needs shape \[V, dim\] or \[B, V, dim\], got \[3\]"),
+        (nx.path_graph(2), ValueError, "node 0 has no attribute 'pos'"),
         (None, TypeError, "got NoneType"),
         (torch.rand(3), ValueError, r"needs shape \[V, dim\] or \[B, V, dim\], got \[3\]"),
         (torch.zeros(3, 0), ValueError, r"needs shape \[V, dim\] or \[B, V, dim\], got \[3, 0\]"),

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from .checks import INTEGERS, check_points
+from .checks import check_points
 from .complexes import Complex, collate
-from .simplices import unique
 
-Shape: TypeAlias = "Complex | Tensor | Sequence[Any] | Any"
+Shape: TypeAlias = "Complex | Tensor | np.ndarray[Any, Any] | Sequence[Any] | Any"
+
+# The one place where the core reaches outward. It does so by name: the converter of a library is loaded when an object of
+# that library comes, and whoever made the object has paid for importing the library already.
+_CONVERTERS = {
+    "torch_geometric": ("pyg", "from_pyg"),
+    "trimesh": ("trimesh", "from_trimesh"),
+    "networkx": ("networkx", "from_networkx"),
+    "gudhi": ("gudhi", "from_simplex_tree"),
+    "PIL": ("images", "from_image"),
+}
 
 
 def as_complex(shape: Shape) -> Complex:
     """Make a :class:`Complex` of whatever describes a shape.
 
     Args:
-        shape: A tensor of points ``[V, dim]``, or of several clouds of equal size ``[B, V, dim]``; a :class:`Complex`, which
-            is returned as it is; a torch_geometric ``Data`` or ``Batch`` with ``pos`` (or ``x``) and, where present,
-            ``edge_index`` and ``face``; or a list of any of these. Of a ``Data`` every simplex counts once, in
-            whichever directions it is stored, self-loops are left out, faces bring their edges, and attributes such as
-            ``edge_weight`` are not looked at.
+        shape: A tensor or numpy array of points ``[V, dim]``, or of several clouds of equal size ``[B, V, dim]``; a
+            :class:`Complex`, which is returned as it is; an object of another library; or a list of any of these.
+            Understood are torch_geometric ``Data`` and ``Batch`` with ``pos`` (or ``x``) and, where present, ``edge_index``,
+            ``face`` and ``tetra_index``; meshes, clouds, paths and scenes of trimesh; networkx graphs whose nodes have
+            ``pos``; and images of Pillow. Of all of them every simplex counts once, in whichever directions it
+            is stored, self-loops are left out, faces bring their edges, and attributes such as ``edge_weight`` are not
+            looked at. :mod:`eulerscan.convert` has the options.
 
     Example:
         >>> as_complex(torch.rand(8, 100, 3))
@@ -35,12 +48,41 @@ def as_complex(shape: Shape) -> Complex:
         return _from_tensor(shape)
     if isinstance(shape, list | tuple):
         return _from_list(shape)
-    if _looks_like_pyg(shape):
-        return _from_pyg(shape)
+    if isinstance(shape, np.ndarray):
+        return _from_tensor(as_tensor(shape, "shape"))
+    converter = _converter(shape)
+    if converter is not None:
+        module, function = converter
+        complex: Complex = getattr(importlib.import_module(f"{__package__}.convert.{module}"), function)(shape)
+        return complex
+    hint = " Is it the name of a file? eulerscan.read(path) reads one." if isinstance(shape, str) else ""
     raise TypeError(
-        f"shape must be a Complex, a tensor of points, a torch_geometric Data or Batch, or a list of these, "
-        f"got {type(shape).__name__}."
+        "shape must be a Complex, a tensor of points, a torch_geometric Data or Batch, an object of trimesh, networkx or "
+        f"Pillow, or a list of these, got {type(shape).__name__}.{hint}"
     )
+
+
+def as_tensor(array: Any, name: str) -> Tensor:
+    """A numpy array as a tensor: the same memory where torch can use it, or else a copy. Tensors stay as they are."""
+    if isinstance(array, Tensor):
+        return array
+    array = np.asarray(array)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold numbers, got an array of {array.dtype}.")
+    if array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def _converter(shape: Any) -> tuple[str, str] | None:
+    """Where the converter for an object is, by the libraries that its class and those it derives from come from."""
+    for base in type(shape).__mro__:
+        converter = _CONVERTERS.get(base.__module__.partition(".")[0])
+        if converter is not None:
+            return converter
+    looks_like_pyg = hasattr(shape, "pos") and hasattr(shape, "edge_index")
+    return _CONVERTERS["torch_geometric"] if looks_like_pyg else None
 
 
 def _from_list(shapes: Sequence[Any]) -> Complex:
@@ -64,35 +106,3 @@ def _from_tensor(points: Tensor) -> Complex:
         check_points(points)
     offsets = torch.arange(num_complexes + 1, device=points.device)[None] * size
     return Complex._make(points, offsets, (), torch.empty(0, dtype=torch.int32, device=points.device), None)
-
-
-def _looks_like_pyg(shape: Any) -> bool:
-    """By its attributes: importing torch_geometric takes seconds, and who passes its data has done so."""
-    return hasattr(shape, "pos") and hasattr(shape, "edge_index")
-
-
-def _from_pyg(data: Any) -> Complex:
-    points = next((p for p in (getattr(data, "pos", None), getattr(data, "x", None)) if p is not None), None)
-    if points is None:
-        raise ValueError(f"shape is a {type(data).__name__} without pos or x: its vertices have no coordinates.")
-    check_points(points)
-    simplices = [
-        tensor for name, rows in (("edge_index", 2), ("face", 3)) if (tensor := _simplices(data, name, rows)) is not None
-    ]
-    batch = getattr(data, "batch", None)
-    num_complexes = getattr(data, "num_graphs", None) if batch is not None else None
-    given = Complex(points, [unique(tensor) for tensor in simplices], batch=batch, num_complexes=num_complexes)
-    return given.closure() if 3 in given.rows else given
-
-
-def _simplices(data: Any, name: str, rows: int) -> Tensor | None:
-    tensor = getattr(data, name, None)
-    if tensor is None:
-        return None
-    if not isinstance(tensor, Tensor) or tensor.dtype not in INTEGERS:
-        got = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
-        raise TypeError(f"{name} must be a torch.Tensor of integers, got {got}.")
-    if tensor.ndim != 2 or len(tensor) != rows:
-        hint = " Did you pass it transposed?" if tensor.ndim == 2 and tensor.shape[1] == rows else ""
-        raise ValueError(f"{name} must have shape [{rows}, count], got {list(tensor.shape)}.{hint}")
-    return tensor if tensor.numel() else None

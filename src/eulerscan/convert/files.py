@@ -1,0 +1,147 @@
+"""One file of any kind as a complex."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..complexes import Complex
+from ..extras import require
+from .images import from_image, grey_pages, stacked
+from .meshfiles import read_mesh
+from .networkx import read_graph
+from .objfiles import read_obj
+from .pointfiles import read_arrays, read_table
+
+_ENDINGS = {
+    **{f".{kind}": kind for kind in ("obj", "ply", "off", "stl", "glb", "gltf", "npy", "npz", "xyz", "csv", "graphml", "gml")},
+    **{".txt": "csv", ".png": "png", ".tif": "tiff", ".tiff": "tiff", ".jpg": "jpeg", ".jpeg": "jpeg", ".bmp": "bmp"},
+}
+_IMAGES = ("png", "tiff", "jpeg", "bmp")
+# Formats whose files begin in a way of their own: without it, it is another kind of file whatever its name says.
+_BEGINNINGS = {
+    "png": (b"\x89PNG\r\n\x1a\n",),
+    "jpeg": (b"\xff\xd8\xff",),
+    "tiff": (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"),
+    "bmp": (b"BM",),
+    "npy": (b"\x93NUMPY",),
+    "npz": (b"PK\x03\x04", b"PK\x05\x06"),
+    "glb": (b"glTF",),
+    "ply": (b"ply\n", b"ply\r"),
+}
+
+READABLE: tuple[str, ...] = tuple(sorted(_ENDINGS))
+"""The endings that :func:`read` knows."""
+
+
+def read(path: str | os.PathLike[str], **options: Any) -> Complex:
+    """Read a mesh, a cloud, a graph or an image from a file.
+
+    What a file is, its content decides, where that is unmistakable, and else its ending, one of :data:`READABLE`:
+
+    - Meshes, and the clouds and lines that such files may hold: OBJ, PLY, OFF, STL, GLB, glTF. Option ``merge`` of
+      :func:`from_trimesh`.
+    - Points: a point a line in CSV and TXT (all columns) and XYZ (three columns, what follows is left out); an array
+      ``[V, dim]`` in NPY; ``points``, and perhaps ``edges [2, n]``, ``triangles [3, n]`` and ``tetrahedra [4, n]``, in NPZ.
+    - Graphs whose nodes have coordinates: GraphML, GML. Option ``positions`` of :func:`from_networkx`.
+    - Images: PNG, TIFF, JPEG, BMP. The options of :func:`from_image`.
+
+    Args:
+        path: The file.
+        options: Those of the kind of file, and ``dtype`` of the coordinates, torch's default where it is not given.
+
+    Raises:
+        ValueError: What is wrong with the file, by name.
+        FileNotFoundError, IsADirectoryError, PermissionError: As for any file.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "points.csv"
+        >>> _ = file.write_text("x,y\\n0,0\\n1,0\\n0,1\\n")
+        >>> read(file)
+        Complex(num_complexes=1, dim=2, points=3)
+    """
+    path = Path(path)
+    kind = _kind(path)
+    reader = _reader(kind)
+    known = {*_OPTIONS[reader], "dtype"}
+    if strange := sorted(set(options) - known):
+        raise TypeError(f"options of {kind.upper()} files are {', '.join(sorted(known))}, got {', '.join(strange)}.")
+    try:
+        complex = reader(path, kind=kind, **options)
+        if not len(complex.points):
+            raise ValueError("it holds no triangle with three different vertices, nor anything else.")
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"{path}: {error}") from None
+    return complex
+
+
+def _kind(path: Path) -> str:
+    ending = path.suffix.lower()
+    if path.is_dir():
+        raise IsADirectoryError(f"{path}: it is a folder, where a file is needed.")
+    with path.open("rb") as file:
+        head, size = file.read(4096), path.stat().st_size
+    if not size:
+        raise ValueError(f"{path}: it is empty.")
+    kind = _recognised(head, size)
+    if kind is not None:
+        return kind
+    if ending not in _ENDINGS:
+        raise ValueError(f"{path}: neither its content nor its ending tells what it is. Known are {' '.join(READABLE)}.")
+    if _ENDINGS[ending] in _BEGINNINGS:
+        raise ValueError(f"{path}: it is no {_ENDINGS[ending].upper()} file, though it is named so.")
+    return _ENDINGS[ending]
+
+
+def _recognised(head: bytes, size: int) -> str | None:
+    """The kind of a file by its first bytes, if there is no mistaking it."""
+    for kind, beginnings in _BEGINNINGS.items():
+        # Two letters begin other files too; a bitmap says how long it is.
+        if head.startswith(beginnings) and (kind != "bmp" or int.from_bytes(head[2:6], "little") == size):
+            return kind
+    if len(head) >= 84 and size == 84 + 50 * int.from_bytes(head[80:84], "little"):
+        return "stl"
+    start = head.lstrip()
+    if start.startswith((b"OFF", b"COFF")):
+        return "off"
+    if start.startswith(b"solid") and b"facet" in head:
+        return "stl"
+    return "graphml" if start.startswith(b"<") and b"<graphml" in head else None
+
+
+def _reader(kind: str) -> Callable[..., Complex]:
+    if kind in _IMAGES:
+        return _image
+    readers: dict[str, Callable[..., Complex]] = {
+        **{"npy": read_arrays, "npz": read_arrays, "csv": read_table, "xyz": read_table},
+        **{"graphml": read_graph, "gml": read_graph, "obj": read_obj},
+    }
+    return readers.get(kind, read_mesh)
+
+
+def _image(path: Path, *, kind: str, dtype: torch.dtype | None = None, **options: Any) -> Complex:
+    pillow = require("PIL.Image", extra="mesh")
+    try:
+        with warnings.catch_warnings(), pillow.open(path) as image:
+            warnings.filterwarnings("error", message="Corrupt EXIF|Truncated File")
+            pages = grey_pages(image)
+    except Exception:
+        raise ValueError(f"it is no sound {kind.upper()} image: truncated or damaged.") from None
+    complex = from_image(stacked(pages), **options)
+    return complex if dtype is None else complex.to(dtype)
+
+
+_OPTIONS: dict[Callable[..., Complex], tuple[str, ...]] = {
+    _image: ("threshold", "weighted", "pixels", "spacing"),
+    read_arrays: (),
+    read_table: (),
+    read_graph: ("positions",),
+    read_mesh: ("merge",),
+    read_obj: ("merge",),
+}

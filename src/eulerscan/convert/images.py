@@ -1,0 +1,171 @@
+"""Images and volumes: the pixels above a threshold, as squares or as vertices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..complexes import Complex
+from .freudenthal import cubes, lattice_points
+
+_Array = np.ndarray[Any, Any]
+Pixels = Literal["cells", "vertices"]
+
+
+def from_image(
+    image: Any,
+    *,
+    threshold: float | None = None,
+    weighted: bool = False,
+    pixels: Pixels = "cells",
+    spacing: float | Sequence[float] = 1.0,
+) -> Complex:
+    """The foreground of an image or a volume as a :class:`Complex`.
+
+    Pixel ``[row, column]`` of an image lies at ``(column, -row)``, so that the image stands upright, and voxel ``[i, j, k]`` of
+    a volume at ``(i, j, k)``, both times ``spacing``.
+
+    The cubical complex of the pixels is returned cut into triangles (tetrahedra), without new vertices. Height is
+    linear on a cell, and an open cell of weight w falls into open simplices of weight w whose signs add up to its own. So
+    no transform changes, exact or smooth, weighted or not, and a ``Complex`` needs no cells but simplices.
+
+    Args:
+        image: An array or tensor, ``[rows, columns]`` or ``[i, j, k]``, or an image of Pillow, which is made grey (what is
+            transparent is black; the pages of a TIFF file are a volume). Booleans and unsigned integers are scaled to
+            [0, 1] by the range of their dtype; signed integers and floating point are taken as they are. An array with
+            colours would be a volume: make it grey first.
+        threshold: Pixels with larger values are foreground. 0.5 where it is not given, 0 if ``weighted``.
+        weighted: A pixel has its value for a weight (WECT), and a simplex the largest weight of the pixels that
+            share it: those that are its vertices, or those whose cells have it in common.
+        pixels: ``"cells"``: every pixel of the foreground is a square (cube) around its place. ``"vertices"``: it is a vertex,
+            and neighbours are joined by the Freudenthal triangulation, all diagonals in one direction.
+        spacing: Distance of pixels, or one for each axis of the array, as in ``(row, column)``.
+
+    Example:
+        >>> ring = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]])
+        >>> from_image(ring).euler_characteristic()
+        tensor([0])
+        >>> from_image(ring, pixels="vertices")
+        Complex(num_complexes=1, dim=2, points=8, simplices=(10 edges, 2 triangles))
+    """
+    array = _array(image)
+    if array.ndim not in (2, 3):
+        raise ValueError(f"image must have shape [rows, columns] or [i, j, k], got {list(array.shape)}.")
+    complex = from_images(array[None], threshold=threshold, weighted=weighted, pixels=pixels, spacing=spacing)
+    if not len(complex.points):
+        values = _values(array)
+        found = f"values from {values.min():.4g} to {values.max():.4g}" if values.size else "no pixels"
+        raise ValueError(
+            f"image has no foreground: no pixel is larger than {_threshold(threshold, weighted):.4g}, got {found}."
+        )
+    return complex
+
+
+def from_images(
+    images: Any,
+    *,
+    threshold: float | None = None,
+    weighted: bool = False,
+    pixels: Pixels = "cells",
+    spacing: float | Sequence[float] = 1.0,
+) -> Complex:
+    """Many images of one size ``[N, rows, columns]``, or volumes ``[N, i, j, k]``, as N complexes.
+
+    As :func:`from_image`, whose arguments it has, for all of them at once. An image without a foreground is a complex
+    without points here.
+
+    >>> from_images(np.eye(3, dtype=np.uint8)[None] * np.array([255, 0], dtype=np.uint8)[:, None, None])
+    Complex(num_complexes=2, dim=2, points=10, simplices=(15 edges, 6 triangles))
+    """
+    array = _array(images)
+    if array.ndim not in (3, 4):
+        raise ValueError(f"images must have shape [N, rows, columns] or [N, i, j, k], got {list(array.shape)}.")
+    if pixels not in ("cells", "vertices"):
+        raise ValueError(f'pixels must be "cells" or "vertices", got {pixels!r}.')
+    steps = _spacing(spacing, array.ndim - 1)
+    bound = _threshold(threshold, weighted)
+    values: _Array
+    if weighted:
+        values = _values(array)
+        values = np.where(values > bound, values, -np.inf)
+    else:
+        values = _above(array, bound)
+    complex = (cubes if pixels == "cells" else lattice_points)(values)
+    points = complex.points * steps
+    # An image has its rows from the top.
+    return complex.with_points(points if complex.dim == 3 else torch.stack([points[:, 1], -points[:, 0]], dim=1))
+
+
+def _array(image: Any) -> _Array:
+    if isinstance(image, Tensor):
+        image = image.detach().cpu().numpy()
+    elif hasattr(image, "getbands"):
+        image = stacked(grey_pages(image))
+    array = np.asarray(image)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"image must hold real numbers, got {type(image).__name__} of {array.dtype}.")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        place = np.argwhere(~np.isfinite(array))[0].tolist()
+        raise ValueError(f"image must be finite, got {array[tuple(place)]} at {place}.")
+    return array
+
+
+def grey_pages(image: Any) -> list[_Array]:
+    """All pages of a TIFF file of Pillow as arrays, or the one of another image."""
+    if image.format != "TIFF" or getattr(image, "n_frames", 1) == 1:
+        return [_grey(image)]
+    shown, pages = image.tell(), []
+    for page in range(image.n_frames):
+        image.seek(page)
+        pages.append(_grey(image))
+    image.seek(shown)
+    return pages
+
+
+def stacked(pages: list[_Array]) -> _Array:
+    """One page as an image, several as a volume."""
+    if len({page.shape for page in pages}) > 1:
+        raise ValueError(f"image has {len(pages)} pages of different sizes, which make no volume.")
+    return np.stack(pages) if len(pages) > 1 else pages[0]
+
+
+def _grey(image: Any) -> _Array:
+    if image.mode in ("1", "L", "I", "F") or image.mode.startswith("I;16"):
+        return np.asarray(image)
+    if not image.has_transparency_data:
+        return np.asarray(image.convert("L"))
+    image = image.convert("RGBA")
+    opacity = np.asarray(image.getchannel("A"), dtype=np.float64) / 255
+    return np.asarray(image.convert("L")) / 255 * opacity
+
+
+def _values(array: _Array) -> _Array:
+    return array / np.iinfo(array.dtype).max if array.dtype.kind == "u" else array.astype(np.float64)
+
+
+def _above(array: _Array, bound: float) -> _Array:
+    """Image by image: 70,000 digits as floating point would take 440 MB at once."""
+    above = np.empty(array.shape, dtype=bool)
+    step = max(1, 2**22 // max(1, int(np.prod(array.shape[1:]))))
+    for i in range(0, len(array), step):
+        above[i : i + step] = _values(array[i : i + step]) > bound
+    return above
+
+
+def _threshold(threshold: float | None, weighted: bool) -> float:
+    if threshold is None:
+        return 0.0 if weighted else 0.5
+    if not np.isfinite(threshold):
+        raise ValueError(f"threshold must be finite, got {threshold}.")
+    return float(threshold)
+
+
+def _spacing(spacing: float | Sequence[float], axes: int) -> Tensor:
+    steps = torch.as_tensor(spacing, dtype=torch.get_default_dtype())
+    if steps.shape not in ((), (axes,)) or not bool(((steps > 0) & torch.isfinite(steps)).all()):
+        raise ValueError(f"spacing must be one positive number, or one for each of the {axes} axes, got {spacing!r}.")
+    return steps.expand(axes)

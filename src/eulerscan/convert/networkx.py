@@ -1,0 +1,112 @@
+"""Graphs of networkx whose nodes have positions."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..checks import check_points
+from ..complexes import Complex
+from ..extras import require
+from ..simplices import unique
+
+
+def from_networkx(
+    graph: Any,
+    positions: str | Sequence[str] | Mapping[Any, Any] = "pos",
+    *,
+    dtype: torch.dtype | None = None,
+) -> Complex:
+    """A networkx graph as a :class:`Complex`, its nodes in the order of the graph.
+
+    Every two joined nodes have one edge, however many edges join them and in whichever direction. Self-loops are left out.
+
+    Args:
+        graph: Any of networkx's graphs: directed or not, with multiple edges or not.
+        positions: Where the nodes lie: the node attribute that holds the coordinates; the names of several attributes with one
+            coordinate each, such as ``("x", "y")``; or a mapping from nodes to coordinates, such as the layouts of networkx.
+        dtype: Of the coordinates; torch's default where it is not given.
+
+    Example:
+        >>> import networkx as nx
+        >>> graph = nx.cycle_graph(5)
+        >>> from_networkx(graph, nx.circular_layout(graph)).euler_characteristic()
+        tensor([0])
+    """
+    nodes = list(graph.nodes)
+    rows = [_position(graph, node, positions) for node in nodes]
+    sizes = {len(row) for row in rows}
+    if len(sizes) > 1:
+        odd = next(node for node, row in zip(nodes, rows, strict=True) if len(row) != len(rows[0]))
+        raise ValueError(
+            f"positions must all have one dimension: node {nodes[0]!r} has {len(rows[0])} coordinates, node {odd!r} does not."
+        )
+    # An empty graph lies in the plane: there is no node to ask.
+    points = torch.from_numpy(np.stack(rows) if rows else np.empty((0, 2))).to(dtype or torch.get_default_dtype())
+    check_points(points)
+    index = {node: i for i, node in enumerate(nodes)}
+    edges = torch.tensor([[index[a], index[b]] for a, b in graph.edges()], dtype=torch.int64).reshape(-1, 2).T
+    return Complex(points, [unique(edges)] if edges.numel() else [])
+
+
+def read_graph(
+    path: Path,
+    *,
+    kind: str,
+    positions: str | Sequence[str] | Mapping[Any, Any] | None = None,
+    dtype: torch.dtype | None = None,
+) -> Complex:
+    """A graph of a GraphML or GML file.
+
+    Without ``positions`` the coordinates are the attribute ``pos`` of the nodes, as a list or as text with commas or blanks;
+    or ``x``, ``y`` and perhaps ``z``, of the nodes or of the ``graphics`` that editors write.
+    """
+    networkx = require("networkx", extra="mesh")
+    try:
+        # By their numbers: labels of GML need not be different.
+        graph = networkx.read_graphml(path) if kind == "graphml" else networkx.read_gml(path, label="id")
+    except Exception:
+        raise ValueError(f"it is no sound {kind.upper()} file: truncated, damaged, or of another kind.") from None
+    if not len(graph):
+        raise ValueError("it holds no nodes.")
+    return from_networkx(graph, _found(graph) if positions is None else positions, dtype=dtype)
+
+
+def _found(graph: Any) -> Mapping[Any, Any]:
+    positions = {}
+    for node, attributes in graph.nodes(data=True):
+        drawn = attributes.get("graphics")
+        where = attributes if "x" in attributes or not isinstance(drawn, Mapping) else drawn
+        if "pos" in attributes:
+            pos = attributes["pos"]
+            positions[node] = pos.strip("()[]").replace(",", " ").split() if isinstance(pos, str) else pos
+        elif "x" in where and "y" in where:
+            positions[node] = [where[name] for name in ("x", "y", "z") if name in where]
+        else:
+            raise ValueError(f"its nodes must have coordinates pos, or x and y, but node {node!r} has {sorted(attributes)}.")
+    return positions
+
+
+def _position(graph: Any, node: Hashable, positions: str | Sequence[str] | Mapping[Any, Any]) -> np.ndarray[Any, Any]:
+    attributes = graph.nodes[node]
+    try:
+        if isinstance(positions, Mapping):
+            value = positions[node]
+        elif isinstance(positions, str):
+            value = attributes[positions]
+        else:
+            value = [attributes[name] for name in positions]
+    except KeyError as error:
+        where = "no entry in positions" if isinstance(positions, Mapping) else f"no attribute {error}"
+        raise ValueError(f"positions must have coordinates for every node, but node {node!r} has {where}.") from None
+    try:
+        row = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        row = np.empty(0)
+    if row.ndim != 1 or not len(row):
+        raise ValueError(f"positions must be coordinates, got {value!r} for node {node!r}.")
+    return row

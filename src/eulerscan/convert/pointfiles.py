@@ -1,0 +1,130 @@
+"""Points from files: tables of text, and arrays of numpy."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..checks import check_points
+from ..complexes import Complex
+from ..simplices import unique
+
+_Array = np.ndarray[Any, Any]
+_LEVELS = {"edges": 2, "triangles": 3, "tetrahedra": 4}
+
+
+def read_table(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Complex:
+    """A point a line: columns of numbers, separated by commas, semicolons or blanks, perhaps under a line of names.
+
+    Empty lines and lines that begin with ``#`` do not count. XYZ may have colours or normals after three coordinates.
+    """
+    lines = [(i, line) for i, line in enumerate(_text(path).splitlines(), 1) if line.strip() and not line.startswith("#")]
+    if lines and any(_number(entry) is None for entry in _entries(lines[0][1])):
+        lines = lines[1:]
+    if not lines:
+        raise ValueError("it holds no points: there is no line of numbers.")
+    separator = next((s for s in ",;" if s in lines[0][1]), None)
+    try:
+        table = np.loadtxt(io.StringIO("\n".join(line for _, line in lines)), delimiter=separator, ndmin=2)
+    except ValueError:
+        table = _line_by_line(lines)
+    return _cloud(table[:, :3] if kind == "xyz" else table, dtype)
+
+
+def read_arrays(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Complex:
+    """A file of numpy with one array of points ``[V, dim]``.
+
+    Or NPZ with ``points``, and perhaps ``edges [2, n]``, ``triangles [3, n]``, ``tetrahedra [4, n]``.
+    """
+    arrays = _load(path)
+    if len(arrays) == 1 and not set(arrays) & set(_LEVELS):
+        return _cloud(next(iter(arrays.values())), dtype)
+    # Not to lose what joins the points in an array of another name, every name must be known.
+    if "points" not in arrays or set(arrays) - {"points", *_LEVELS}:
+        known = ", ".join(_LEVELS)
+        raise ValueError(f"it must hold an array points and perhaps {known}, got {', '.join(sorted(arrays)) or 'nothing'}.")
+    simplices = [_columns(name, arrays[name], rows) for name, rows in _LEVELS.items() if name in arrays]
+    points = _cloud(arrays["points"], dtype).points
+    return Complex(points, [unique(columns) for columns in simplices if columns.numel()]).closure()
+
+
+def _text(path: Path) -> str:
+    content = path.read_bytes()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise ValueError("it is binary, where a table of numbers was expected.")
+    return text
+
+
+def _entries(line: str) -> list[str]:
+    separator = next((s for s in ",;" if s in line), None)
+    return [entry.strip() for entry in line.split(separator)]
+
+
+def _number(entry: str) -> float | None:
+    try:
+        return float(entry)
+    except ValueError:
+        return None
+
+
+def _line_by_line(lines: list[tuple[int, str]]) -> _Array:
+    """Slowly, to find the line that is wrong."""
+    rows: list[list[float]] = []
+    for i, line in lines:
+        entries = _entries(line)
+        numbers = [_number(entry) for entry in entries]
+        if None in numbers:
+            entry = entries[numbers.index(None)]
+            raise ValueError(f"line {i} must hold numbers, got {re.sub(r'[^ -~]', '?', entry[:30])!r}.")
+        if rows and len(numbers) != len(rows[0]):
+            raise ValueError(f"line {i} must have {len(rows[0])} columns like the lines before, got {len(numbers)}.")
+        rows.append([number for number in numbers if number is not None])
+    return np.array(rows)
+
+
+def _load(path: Path) -> dict[str, _Array]:
+    """The arrays of a file by name. Never a pickle, which could run anything."""
+    try:
+        with path.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            return {"points": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+    except ValueError as error:
+        if "allow_pickle" in str(error):
+            raise ValueError(
+                "it holds Python objects, which are never loaded from a file, where numbers were expected."
+            ) from None
+        raise ValueError("it is truncated or damaged.") from None
+    except (EOFError, OSError, KeyError, zipfile.BadZipFile, SyntaxError, NotImplementedError, UnicodeDecodeError):
+        raise ValueError("it is truncated or damaged.") from None
+
+
+def _cloud(array: _Array, dtype: torch.dtype | None) -> Complex:
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"points must be numbers, got an array of {array.dtype}.")
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(f"points must have shape [V, dim], got {list(array.shape)}.")
+    if not len(array):
+        raise ValueError("it holds no points.")
+    points = torch.from_numpy(array.astype(np.float64))
+    check_points(points)
+    points = points.to(dtype or torch.get_default_dtype())
+    return Complex(points)
+
+
+def _columns(name: str, array: _Array, rows: int) -> torch.Tensor:
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must hold integers, got {array.dtype}.")
+    if array.ndim != 2 or len(array) != rows:
+        hint = " Is it transposed?" if array.ndim == 2 and array.shape[1] == rows else ""
+        raise ValueError(f"{name} must have shape [{rows}, count], got {list(array.shape)}.{hint}")
+    return torch.from_numpy(array.astype(np.int64))

@@ -1,0 +1,115 @@
+"""Graphs and meshes of torch_geometric, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from ..checks import INTEGERS, check_points
+from ..complexes import Complex, collate
+from ..extras import require
+from ..simplices import unique
+
+_LEVELS = (("edge_index", 2), ("face", 3), ("tetra_index", 4))
+
+
+def from_pyg(data: Any, *, edges: Literal["unique", "as_stored"] = "unique") -> Complex:
+    """A ``Data`` or ``Batch`` of torch_geometric as a :class:`Complex`.
+
+    Vertices have the coordinates ``pos``, or ``x`` where there is no ``pos``. Edges are ``edge_index``, triangles ``face``,
+    tetrahedra ``tetra_index [4, n]`` (a key ``tetra`` would not be offset when PyG batches). Nothing else is looked at.
+
+    Args:
+        data: A ``Data``, a ``Batch``, anything with their attributes, or a list or ``Dataset`` of these. The items of
+            a list keep what they have in any order; PyG's own ``Batch.from_data_list`` drops what the first one lacks.
+        edges: ``"unique"``: every simplex counts once, in whichever directions it is stored, and faces that are not
+            listed are added. ``"as_stored"``: every column counts, and nothing is added. An undirected graph
+            then counts its edges twice, V - 2E + F in all, as the published code of the paper did. Self-loops are no
+            simplices and are left out in both cases.
+
+    Example:
+        >>> from types import SimpleNamespace as Data
+        >>> data = Data(pos=torch.rand(3, 2), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+        >>> from_pyg(data)
+        Complex(num_complexes=1, dim=2, points=3, simplices=(2 edges,))
+        >>> from_pyg(data, edges="as_stored").euler_characteristic()
+        tensor([-1])
+    """
+    if edges not in ("unique", "as_stored"):
+        raise ValueError(f'edges must be "unique" or "as_stored", got {edges!r}.')
+    if isinstance(data, list | tuple) or any(base.__name__ == "Dataset" for base in type(data).__mro__):
+        return collate([from_pyg(item, edges=edges) for item in data])
+    points = next((p for p in (getattr(data, "pos", None), getattr(data, "x", None)) if p is not None), None)
+    if points is None:
+        raise ValueError(f"shape is a {type(data).__name__} without pos or x: its vertices have no coordinates.")
+    check_points(points)
+    simplices = [tensor for name, rows in _LEVELS if (tensor := _simplices(data, name, rows)) is not None]
+    simplices = [unique(tensor) if edges == "unique" else _without_loops(tensor) for tensor in simplices]
+    batch = getattr(data, "batch", None)
+    num_complexes = getattr(data, "num_graphs", None) if batch is not None else None
+    given = Complex(points, simplices, batch=batch, num_complexes=num_complexes)
+    return given.closure() if edges == "unique" and max(given.rows, default=0) > 2 else given
+
+
+def to_pyg(complex: Complex) -> Any:
+    """A ``Data`` for one complex, a ``Batch`` for several, which ``to_data_list()`` takes apart again.
+
+    Every ``Data`` has ``pos`` and ``edge_index``, which lists every edge in both directions, sorted as PyG's ``coalesce``
+    does; ``face`` and ``tetra_index`` where the complex has triangles and tetrahedra.
+
+    >>> to_pyg(Complex(torch.rand(3, 2), [torch.tensor([[0, 1], [1, 2]])]))
+    Data(edge_index=[2, 4], pos=[3, 2])
+    """
+    if complex.packed_weights is not None:
+        raise ValueError("complex is weighted: torch_geometric has no place for the weights of vertices and simplices.")
+    if max(complex.rows, default=0) > 4:
+        raise ValueError(
+            f"complex has {max(complex.rows) - 1}-simplices: torch_geometric has edges, faces and tetrahedra, no more."
+        )
+    items = list(_items(complex))
+    geometric = require("torch_geometric.data", extra="pyg")
+    if complex.num_complexes == 1:
+        return geometric.Data(**items[0])
+    return geometric.Batch.from_data_list([geometric.Data(**item) for item in items])
+
+
+def _items(complex: Complex) -> Iterable[dict[str, Tensor]]:
+    """The attributes of one ``Data`` after another. All have the same keys: PyG drops what the first one lacks."""
+    offsets = complex.offsets.tolist()
+    levels = dict(zip(complex.rows, zip(offsets[1:], complex.simplices, strict=True), strict=True))
+    nothing = ([0] * len(offsets[0]), complex.packed_simplices.new_empty(2, 0))
+    for i in range(complex.num_complexes):
+        start, end = offsets[0][i], offsets[0][i + 1]
+        item = {"pos": complex.points[start:end]}
+        for name, rows in _LEVELS:
+            if rows == 2 or rows in levels:
+                bounds, columns = levels.get(rows, nothing)
+                item[name] = columns[:, bounds[i] : bounds[i + 1]].long() - start
+        item["edge_index"] = _both_directions(item["edge_index"], end - start)
+        yield item
+
+
+def _both_directions(edges: Tensor, num_points: int) -> Tensor:
+    both = torch.cat([edges, edges.flip(0)], dim=1)
+    return both[:, (both[0] * num_points + both[1]).argsort(stable=True)]
+
+
+def _without_loops(columns: Tensor) -> Tensor:
+    ordered = columns.sort(dim=0).values
+    return columns[:, (ordered[1:] != ordered[:-1]).all(dim=0)]
+
+
+def _simplices(data: Any, name: str, rows: int) -> Tensor | None:
+    tensor = getattr(data, name, None)
+    if tensor is None:
+        return None
+    if not isinstance(tensor, Tensor) or tensor.dtype not in INTEGERS:
+        got = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
+        raise TypeError(f"{name} must be a torch.Tensor of integers, got {got}.")
+    if tensor.ndim != 2 or len(tensor) != rows:
+        hint = " Did you pass it transposed?" if tensor.ndim == 2 and tensor.shape[1] == rows else ""
+        raise ValueError(f"{name} must have shape [{rows}, count], got {list(tensor.shape)}.{hint}")
+    return tensor if tensor.numel() else None

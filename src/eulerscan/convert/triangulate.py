@@ -1,0 +1,189 @@
+"""From a cloud of points to a complex: Delaunay triangulations and alpha complexes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..checks import check_points
+from ..complexes import Complex
+from ..extras import require
+from ..shapes import as_tensor
+from ..simplices import faces, unique
+
+_Array = np.ndarray[Any, Any]
+_SLACK = 1e-9  # radii of slivers are less exact than their points
+_MERGE = "merge=True leaves out such points."
+
+
+def delaunay(points: Tensor | _Array, *, merge: bool = False) -> Complex:
+    """The Delaunay triangulation of some points, with all its faces.
+
+    Points that span less than the whole space are triangulated in what they span: collinear ones become a path,
+    coplanar ones triangles, ``dim + 1`` and fewer points one simplex. Where more than ``dim + 1`` points lie on
+    one sphere, as on a lattice, one of several triangulations is returned. The points of the complex are those that were
+    given, so that gradients flow back to them.
+
+    Args:
+        points: Coordinates ``[V, dim]``, floating point.
+        merge: What is done with points that coincide, or are too close to be told apart: leave out all but one of them,
+            or (by default) raise a ``ValueError``, since leaving out changes the numbering of the points.
+
+    Example:
+        >>> delaunay(torch.tensor([[0., 0], [1, 0], [0, 1], [1, 1.1]]))
+        Complex(num_complexes=1, dim=2, points=4, simplices=(5 edges, 2 triangles))
+    """
+    points, cells = _cells(points, merge)
+    return Complex(points, [torch.from_numpy(cells)]).closure() if len(cells) > 1 else Complex(points)
+
+
+def alpha_complex(points: Tensor | _Array, alpha: float, *, merge: bool = False) -> Complex:
+    """The simplices of the Delaunay triangulation that balls of radius ``alpha`` around the points account for.
+
+    A simplex belongs to it if there is an empty sphere of radius at most ``alpha`` through its vertices: it has no point
+    inside. All points are vertices; a small radius leaves them isolated, an infinite one is :func:`delaunay`.
+    The complex has the homotopy type of the union of the balls.
+
+    Args:
+        points: Coordinates ``[V, dim]``, floating point.
+        alpha: The radius, not its square (which is what gudhi calls the filtration value).
+        merge: As for :func:`delaunay`.
+
+    Example:
+        >>> square = torch.tensor([[0., 0], [1, 0], [0, 1], [1, 1]])
+        >>> [alpha_complex(square, alpha).euler_characteristic().item() for alpha in (0.4, 0.5, 0.8)]
+        [4, 0, 1]
+    """
+    if not alpha >= 0:
+        raise ValueError(f"alpha must be a radius, zero or more, got {alpha}.")
+    points, cells = _cells(points, merge)
+    coordinates = _coordinates(points)
+    # Equal radii, as on a lattice, differ by what rounding has moved the points. Their simplices belong together.
+    noise = 8 * torch.finfo(points.dtype).eps * float(np.abs(coordinates).max(initial=0.0))
+    simplices: list[Tensor] = []
+    values = np.full(cells.shape[1], np.nan)
+    while len(cells) > 1:
+        _, radius = _circumspheres(coordinates, cells)
+        values = np.where(np.isnan(values), radius, values)
+        simplices.append(torch.from_numpy(cells[:, values <= alpha * (1 + _SLACK) + noise]))
+        cells, values = _faces_of(coordinates, cells, values, noise)
+    return Complex(points, [level for level in reversed(simplices) if level.numel()])
+
+
+def _faces_of(coordinates: _Array, cells: _Array, values: _Array, noise: float) -> tuple[_Array, _Array]:
+    """The faces of cells, and their values where a vertex of a cell lies inside the smallest sphere of a face; NaN elsewhere.
+
+    Such a face appears with the first of its cells. The others appear on their own, when their sphere has grown.
+    """
+    rows, count = cells.shape
+    below = unique(faces(torch.from_numpy(cells))).numpy()
+    if rows == 2:
+        return below, np.zeros(below.shape[1])
+    position = _positions(below, faces(torch.from_numpy(cells)).numpy())  # [rows * count]: left out row after row
+    opposite, owner = cells.reshape(-1), np.tile(np.arange(count), rows)
+    centre, radius = _circumspheres(coordinates, below)
+    distance = np.linalg.norm(coordinates[opposite] - centre[position], axis=1)
+    inside = distance < radius[position] * (1 - _SLACK) - noise
+    first = np.full(below.shape[1], np.inf)
+    np.minimum.at(first, position, values[owner])
+    hidden = np.zeros(below.shape[1], dtype=bool)
+    hidden[position[inside]] = True
+    # Never later than a cell that has it as a face, whatever rounding says.
+    return below, np.where(hidden | (first < radius), first, np.nan)
+
+
+def _positions(sorted_columns: _Array, columns: _Array) -> _Array:
+    """Where each column is among ``sorted_columns``, which are in lexicographic order with ascending entries."""
+    base = int(columns.max(initial=0)) + 1
+    if base ** len(columns) >= 2**63:
+        both = np.concatenate([sorted_columns, np.sort(columns, axis=0)], axis=1)
+        inverse = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
+        return inverse[sorted_columns.shape[1] :]
+    keys = [np.zeros(c.shape[1], np.int64) for c in (sorted_columns, columns)]
+    for one, other in zip(sorted_columns, np.sort(columns, axis=0), strict=True):
+        keys = [keys[0] * base + one, keys[1] * base + other]
+    return np.searchsorted(keys[0], keys[1])
+
+
+def _circumspheres(coordinates: _Array, cells: _Array) -> tuple[_Array, _Array]:
+    """Centres and radii of the smallest spheres through the vertices of simplices."""
+    origin = coordinates[cells[0]]
+    sides = coordinates[cells[1:]].transpose(1, 0, 2) - origin[:, None]  # [n, k, dim]
+    gram = sides @ sides.transpose(0, 2, 1)
+    half = np.diagonal(gram, axis1=1, axis2=2)[..., None] / 2
+    # The centre is a combination of the sides. A flat simplex on a circle has one too, and a singular matrix.
+    sound = np.linalg.det(gram) > 1e-12 * (2 * half[..., 0]).prod(axis=1)
+    shares = np.empty_like(half)
+    shares[sound] = np.linalg.solve(gram[sound], half[sound])
+    shares[~sound] = np.linalg.pinv(gram[~sound], rcond=1e-12, hermitian=True) @ half[~sound]
+    offset = (shares * sides).sum(axis=1)
+    return origin + offset, np.linalg.norm(offset, axis=1)
+
+
+def _cells(points: Tensor | _Array, merge: bool) -> tuple[Tensor, _Array]:
+    """The points that remain, and the cells of highest dimension ``[rank + 1, n]`` of their triangulation."""
+    points = as_tensor(points, "points")
+    check_points(points)
+    kept = _different(points, merge)
+    points = points if kept is None else points[torch.from_numpy(kept).to(points.device)]
+    flat = _in_their_span(_coordinates(points), torch.finfo(points.dtype).eps)
+    count, rank = flat.shape
+    if rank == 0 or count == 0:
+        return points, np.empty((1, count), np.int64)
+    if rank == 1:
+        order = flat[:, 0].argsort(kind="stable")
+        return points, np.stack([order[:-1], order[1:]])
+    if count == rank + 1:
+        return points, np.arange(count)[:, None]
+    spatial = require("scipy.spatial", extra="mesh")
+    try:
+        cells = spatial.Delaunay(flat).simplices.astype(np.int64)
+    except spatial.QhullError:
+        raise ValueError(f"points cannot be triangulated: {count} points nearly lie in fewer than {rank} dimensions.") from None
+    left_out = np.setdiff1d(np.arange(count), cells)
+    if len(left_out):
+        if not merge:
+            raise ValueError(f"points must be far enough apart: row {left_out[0]} nearly coincides with another. {_MERGE}")
+        position = np.cumsum(np.isin(np.arange(count), left_out, invert=True)) - 1
+        points = points[torch.from_numpy(np.setdiff1d(np.arange(count), left_out)).to(points.device)]
+        cells = position[cells]
+    return points, np.ascontiguousarray(cells.T)
+
+
+def _different(points: Tensor, merge: bool) -> _Array | None:
+    """Which points to keep, the first of each place; ``None`` for all."""
+    coordinates = _coordinates(points)
+    _, first, inverse = np.unique(coordinates, axis=0, return_index=True, return_inverse=True)
+    if len(first) == len(coordinates):
+        return None
+    if not merge:
+        twin = first[inverse.reshape(-1)]
+        row = int((twin != np.arange(len(twin))).nonzero()[0][0])
+        raise ValueError(f"points must be different, but rows {twin[row]} and {row} coincide. {_MERGE}")
+    return np.sort(first)
+
+
+def _in_their_span(coordinates: _Array, eps: float) -> _Array:
+    """The points in coordinates of the affine space that they span, centred, the largest extent 1."""
+    if not len(coordinates):
+        return np.empty((0, 0))
+    centred = coordinates - coordinates.mean(axis=0)
+    extent = np.abs(centred).max(initial=0.0)
+    # What rounding of the coordinates may have moved a point, and what Qhull cannot tell from nothing.
+    noise = max(16 * eps * np.abs(coordinates).max(initial=0.0), 1e-13 * extent)
+    if extent <= noise:
+        return np.empty((len(coordinates), 0))
+    axes = np.linalg.svd(centred / extent, full_matrices=False)[2]
+    along = centred @ axes.T
+    spanned = np.abs(along).max(axis=0) > noise
+    # Where they span all of space, their own coordinates have not been rounded: a lattice remains one.
+    flat: _Array = (along[:, spanned] if not spanned.all() or len(axes) < coordinates.shape[1] else centred) / extent
+    return flat
+
+
+def _coordinates(points: Tensor) -> _Array:
+    coordinates: _Array = points.detach().cpu().double().numpy()
+    return coordinates

@@ -1,0 +1,181 @@
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+import trimesh
+from PIL import Image
+from writing import FORMATS, MESHES, PLY, RING, array, arrays, picture, save, written
+
+import eulerscan as es
+from eulerscan.convert import READABLE, from_image
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("name", MESHES)
+def test_a_mesh_of_every_format_has_the_euler_characteristic_that_trimesh_says(name, kind, tmp_path):
+    path = save(MESHES[name], tmp_path, kind)
+    complex = es.read(path)
+    merged = trimesh.load_mesh(path)
+    merged.merge_vertices(merge_tex=True, merge_norm=True)
+    assert complex.euler_characteristic().tolist() == [merged.euler_number] == [MESHES[name].euler_number]
+    assert complex.counts[2] == len(MESHES[name].faces)
+
+
+def test_an_stl_sphere_has_euler_characteristic_two(tmp_path):
+    """Not 80, as without merging the vertices that every triangle repeats."""
+    path = save(trimesh.creation.icosphere(subdivisions=1), tmp_path, "stl")
+    assert es.read(path).euler_characteristic().tolist() == [2]
+    assert es.read(path, merge=False).euler_characteristic().tolist() == [80]
+
+
+def test_a_mesh_keeps_its_coordinates(tmp_path):
+    complex = es.read(save(MESHES["sphere"], tmp_path, "off"), dtype=torch.float64)
+    torch.testing.assert_close(complex.points, torch.tensor(MESHES["sphere"].vertices), atol=1e-9, rtol=0)
+
+
+def test_an_obj_of_several_materials_has_no_seams(tmp_path):
+    box = trimesh.creation.box()
+    faces = [f"f {a + 1} {b + 1} {c + 1}" for a, b, c in box.faces]
+    lines = [*(f"v {x} {y} {z}" for x, y, z in box.vertices), "usemtl one", *faces[:5], "usemtl two", *faces[5:]]
+    assert es.read(written(tmp_path, "box.obj", "\n".join(lines))).counts == (8, 18, 12)
+
+
+def test_lines_of_an_obj_are_edges(tmp_path):
+    square = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 5 5 5\n"
+    assert es.read(written(tmp_path, "a.obj", square + "l 1 2 3 4 1\n")).counts == (4, 4)
+    assert es.read(written(tmp_path, "b.obj", square + "f 1 2 3\nl 3/1 4/2\n")).counts == (4, 4, 1)
+    assert es.read(written(tmp_path, "c.obj", square + "l -1 -2\nv 9 9 9\n")).points.tolist() == [[0, 1, 0], [5, 5, 5]]
+
+
+def test_polygons_and_negative_numbers_of_an_obj(tmp_path):
+    text = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0 # corner\nf -4/1/1 -3//2 -2 \\\n -1\nv 5 0 0 1 0 0\nf 1 2 -1\n"
+    assert es.read(written(tmp_path, "a.obj", text)).counts == (5, 7, 3)
+    assert es.read(written(tmp_path, "b.obj", text + "f 1 2 3 4 5\n")).counts == (5, 8, 4)
+
+
+@pytest.mark.parametrize("kind", ["ply", "obj", "xyz", "glb"])
+def test_mesh_formats_may_hold_clouds(kind, tmp_path):
+    cloud = trimesh.PointCloud(np.random.default_rng(0).random((7, 3)))
+    content = cloud.export(file_type=kind) if kind != "obj" else "".join(f"v {x} {y} {z}\n" for x, y, z in cloud.vertices)
+    complex = es.read(written(tmp_path, f"cloud.{kind}", content))
+    assert complex.counts == (7,)
+    torch.testing.assert_close(complex.points, torch.tensor(cloud.vertices).float(), atol=1e-6, rtol=0)
+
+
+def test_edges_of_a_ply_are_edges(tmp_path):
+    header = PLY.replace("face 1\nproperty list uchar int vertex_indices", "edge 2\nproperty int vertex1\nproperty int vertex2")
+    assert es.read(written(tmp_path, "graph.ply", header + "0 0 0\n1 0 0\n0 1 0\n0 1\n1 2\n")).counts == (3, 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x,y\n0,1\n2,3.5\n",
+        "0;1\n2;3.5",
+        "# a comment\n\n0 1\n 2\t3.5\n",
+        "\ufeffx y\r\n0 1\r\n2 3.5\r\n",
+        "0, 1\n2, 3.5\n\n",
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "txt", "CSV"])
+def test_tables_may_be_separated_in_every_way(text, ending, tmp_path):
+    assert es.read(written(tmp_path, f"points.{ending}", text)).points.tolist() == [[0, 1], [2, 3.5]]
+
+
+def test_what_follows_the_coordinates_in_xyz_is_left_out(tmp_path):
+    assert es.read(written(tmp_path, "a.xyz", "0 1 2 255 0 0\n3 4 5 0 0 255\n")).points.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_arrays_of_numpy_are_points(tmp_path):
+    points = np.random.default_rng(0).random((5, 3))
+    assert torch.equal(es.read(written(tmp_path, "a.npy", array(points))).points, torch.tensor(points).float())
+    assert es.read(written(tmp_path, "b.npy", array(np.arange(6).reshape(3, 2)))).points.tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert es.read(written(tmp_path, "a.npz", arrays(anything=points))).counts == (5,)
+
+
+def test_arrays_of_numpy_may_join_the_points(tmp_path):
+    points = np.random.default_rng(0).random((5, 3))
+    edges, triangles = np.array([[0, 1, 3], [1, 0, 4]]), np.array([[0], [1], [2]], dtype=np.uint8)
+    named = {"points": points, "edges": edges, "triangles": triangles}
+    assert es.read(written(tmp_path, "a.npz", arrays(**named))).counts == (5, 4, 1)
+    solid = arrays(points=points, tetrahedra=np.arange(4)[:, None])
+    assert es.read(written(tmp_path, "b.npz", solid)).counts == (5, 6, 4, 1)
+
+
+@pytest.mark.parametrize("kind", ["png", "tiff", "bmp"])
+def test_images_are_read_with_the_options_of_from_image(kind, tmp_path):
+    path = written(tmp_path, f"ring.{kind}", picture(kind))
+    assert es.read(path).euler_characteristic().tolist() == [0]
+    assert es.read(path, pixels="vertices", weighted=True).counts == from_image(RING, pixels="vertices").counts
+    assert es.read(path, spacing=0.5, dtype=torch.float64).points.dtype == torch.float64
+
+
+def test_a_jpeg_is_read(tmp_path):
+    assert es.read(written(tmp_path, "ring.jpg", picture("jpeg", RING.repeat(8, 0).repeat(8, 1)))).euler_characteristic() == 0
+
+
+def test_sixteen_bits_of_an_image_count(tmp_path):
+    path = written(tmp_path, "deep.png", picture("png", np.array([[0, 256, 65535]], dtype=np.uint16)))
+    assert es.read(path, pixels="vertices").counts[0] == 1
+    assert es.read(path, pixels="vertices", threshold=0.001).counts[0] == 2
+
+
+def test_pages_of_a_tiff_are_a_volume(tmp_path):
+    pages = [Image.fromarray(RING) for _ in range(3)]
+    pages[0].save(tmp_path / "volume.tif", save_all=True, append_images=pages[1:])
+    complex = es.read(tmp_path / "volume.tif")
+    assert complex.dim == 3
+    assert complex.euler_characteristic().tolist() == [0]
+    assert torch.equal(complex.points, from_image(np.stack([RING] * 3)).points)
+
+
+@pytest.mark.parametrize("names", ["xy", "xyz"])
+@pytest.mark.parametrize("kind", ["graphml", "gml"])
+def test_graphs_have_coordinates_in_attributes(kind, names, tmp_path):
+    graph = nx.cycle_graph(4)
+    nx.set_node_attributes(graph, {i: {name: float(i) for name in names} for i in graph})
+    (nx.write_graphml if kind == "graphml" else nx.write_gml)(graph, tmp_path / f"g.{kind}")
+    complex = es.read(tmp_path / f"g.{kind}")
+    assert complex.points.tolist() == [[float(i)] * len(names) for i in range(4)]
+    assert complex.euler_characteristic().tolist() == [0]
+
+
+def test_graphs_may_say_where_their_nodes_are_in_other_ways(tmp_path):
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {i: [float(i), 1.0] for i in graph}, "pos")
+    nx.write_gml(graph, tmp_path / "a.gml")
+    assert es.read(tmp_path / "a.gml").points.tolist() == [[0, 1], [1, 1], [2, 1]]
+    nx.set_node_attributes(graph, {i: f"{i}.5,2" for i in graph}, "pos")
+    nx.write_graphml(graph, tmp_path / "a.graphml")
+    assert es.read(tmp_path / "a.graphml").points.tolist() == [[0.5, 2], [1.5, 2], [2.5, 2]]
+    drawn = "graph [ node [ id 0 graphics [ x 1.0 y 2.0 ] ] node [ id 1 graphics [ x 0.0 y 0.0 ] ] edge [ source 0 target 1 ] ]"
+    assert es.read(written(tmp_path, "b.gml", drawn)).points.tolist() == [[1, 2], [0, 0]]
+    nx.set_node_attributes(graph, {i: {"lon": 1.0, "lat": 2.0} for i in graph})
+    nx.write_gml(graph, tmp_path / "c.gml")
+    assert es.read(tmp_path / "c.gml", positions=("lon", "lat")).points.tolist() == [[1, 2]] * 3
+
+
+@pytest.mark.parametrize(
+    ("ending", "content", "counts"),
+    [
+        ("obj", picture("png"), from_image(RING).counts),
+        ("png", picture("bmp"), from_image(RING).counts),
+        ("csv", picture("tiff"), from_image(RING).counts),
+        ("dat", array(np.zeros((4, 2))), (4,)),
+        ("npy", arrays(points=np.zeros((4, 2))), (4,)),
+        ("obj", PLY + "0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n", (3, 3, 1)),
+        ("txt", "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n", (3, 3, 1)),
+        ("obj", trimesh.creation.box().export(file_type="stl"), (8, 18, 12)),
+        ("ply", trimesh.creation.box().export(file_type="stl_ascii"), (8, 18, 12)),
+        ("", trimesh.creation.box().export(file_type="glb"), (8, 18, 12)),
+    ],
+)
+def test_unmistakable_content_is_read_whatever_the_name(ending, content, counts, tmp_path):
+    assert es.read(written(tmp_path, f"file.{ending}".rstrip("."), content)).counts == counts
+
+
+def test_every_readable_ending_is_lower_case_and_known():
+    assert {".obj", ".ply", ".off", ".stl", ".glb", ".xyz", ".csv", ".npy", ".npz", ".png", ".tiff", ".graphml"} <= set(
+        READABLE
+    )
+    assert all(ending == ending.lower() and ending.startswith(".") for ending in READABLE)
