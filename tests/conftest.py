@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import settings
@@ -28,3 +29,8 @@ def poisoned_memory():
     torch.use_deterministic_algorithms(True)
     yield
     torch.use_deterministic_algorithms(False)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)

@@ -1,0 +1,80 @@
+"""Random changes of shapes that leave their class alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .complexes import Complex
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """What happens to every training shape anew in each epoch. All zeros: nothing.
+
+    Args:
+        rotate: Largest angle of a random rotation in degrees, in the plane of the first two coordinates: in space about the
+            third axis.
+        tumble: Whether to turn shapes by any rotation at all instead.
+        stretch: Largest relative change of size: 0.1 scales by a factor from 0.9 to 1.1.
+        jitter: Standard deviation of noise on every coordinate, relative to the largest norm of the shape's points.
+
+    Example:
+        >>> square = Complex(torch.tensor([[0., 0], [1, 0], [1, 1], [0, 1]]))
+        >>> Augmentation(rotate=180)(square, torch.Generator().manual_seed(0)).points.shape
+        torch.Size([4, 2])
+    """
+
+    rotate: float = 0.0
+    tumble: bool = False
+    stretch: float = 0.0
+    jitter: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, value, most in (
+            ("rotate", self.rotate, 180),
+            ("stretch", self.stretch, 1),
+            ("jitter", self.jitter, math.inf),
+        ):
+            if not 0 <= value <= most:
+                raise ValueError(f"{name} must be between 0 and {most}, got {value}.")
+
+    def __bool__(self) -> bool:
+        return self != Augmentation()
+
+    def __call__(self, complex: Complex, generator: torch.Generator) -> Complex:
+        """Each complex changed by itself."""
+        points, batch = complex.points, complex.batch
+        if self.tumble or self.rotate:
+            turns = self._rotations(complex.num_complexes, complex.dim, generator).to(points)
+            points = (turns[batch] @ points.unsqueeze(-1)).squeeze(-1)
+        if self.stretch:
+            factors = 1 + self.stretch * (2 * torch.rand(complex.num_complexes, generator=generator) - 1)
+            points = points * factors.to(points)[batch, None]
+        if self.jitter:
+            size = points.new_zeros(complex.num_complexes)
+            size = size.scatter_reduce(0, batch, torch.linalg.vector_norm(points, dim=1), "amax")
+            noise = torch.randn(points.shape, generator=generator).to(points)
+            points = points + self.jitter * size[batch, None] * noise
+        return complex.with_points(points)
+
+    def _rotations(self, count: int, dim: int, generator: torch.Generator) -> Tensor:
+        """``[count, dim, dim]``."""
+        if dim < 2:
+            return torch.eye(dim).expand(count, dim, dim)
+        if self.tumble:
+            # The orthogonal factor of Gaussian matrices is uniform once its signs are; a last sign makes it a rotation.
+            q: Tensor
+            q, r = torch.linalg.qr(torch.randn(count, dim, dim, generator=generator))
+            q = q * r.diagonal(dim1=1, dim2=2).sign().unsqueeze(1)
+            q[:, :, 0] *= torch.linalg.det(q).unsqueeze(1)
+            return q
+        angle = math.radians(self.rotate) * (2 * torch.rand(count, generator=generator) - 1)
+        turns = torch.eye(dim).repeat(count, 1, 1)
+        turns[:, 0, 0] = turns[:, 1, 1] = angle.cos()
+        turns[:, 1, 0] = angle.sin()
+        turns[:, 0, 1] = -angle.sin()
+        return turns

@@ -1,0 +1,37 @@
+"""The command line: ``eulerscan COMMAND``. Each command is a function in :mod:`eulerscan.commands`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from .extras import require
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and exit: 0 if all went well, 1 if some of the work could not be done, 2 if nothing could."""
+    try:
+        tyro = require("tyro", extra="cli")
+        from .commands import COMMANDS
+    except ModuleNotFoundError as error:
+        sys.exit(f"error: {error}")
+    # What a command raises on bad input names the input: people need the text, not the way it took.
+    shown = (
+        () if os.environ.get("EULERSCAN_DEBUG") else (ValueError, TypeError, IndexError, OSError, ImportError, ArithmeticError)
+    )
+    try:
+        status = tyro.extras.subcommand_cli_from_dict(
+            COMMANDS,
+            prog="eulerscan",
+            description="The Euler characteristic transform: classify, fit and compare shapes. Set EULERSCAN_DEBUG=1 to see "
+            "where an error comes from.",
+            args=arguments,
+            config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+        )
+    except shown as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit("interrupted")
+    sys.exit(status or 0)

@@ -1,0 +1,95 @@
+"""``eulerscan evaluate`` and ``eulerscan predict``: what a run is good for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from tyro.conf import Positional
+
+from .. import datasets
+from ..atomic import replacing
+from ..complexes import collate
+from ..datasets import Dataset
+from ..extras import progress
+from ..folders import Failure, load_folder, readable, try_to_read
+from ..runs import Config, load
+from ..tables import aligned, comma_separated
+from ..training import evaluate as score
+from .options import report_failures
+
+FILES_AT_ONCE = 64
+
+
+def evaluate(run: Positional[Path], /, *, split: str = "test", as_json: bool = False) -> int:
+    """Scores and confusion matrix of a trained model on its data set.
+
+    Args:
+        run: Folder of a run, such as runs/letter-low-cnn-4k/seed-0.
+        split: train, val or test.
+        as_json: Print JSON instead of tables.
+    """
+    model, config = load(run)
+    dataset, failed = _data(config)
+    if split not in dataset.splits:
+        raise ValueError(f"--split must be one of {', '.join(dataset.splits)}, got {split!r}.")
+    if (dataset.shapes.dim, dataset.classes) != (config.dim, config.classes):
+        raise ValueError(f"The data of {run} are no longer what it was trained on: their dimension or classes differ.")
+    metrics = score(model, dataset, split)
+    if as_json:
+        print(json.dumps({**metrics.summary(), "count": metrics.count, "confusion": metrics.confusion.tolist()}))
+        return report_failures(failed)
+    print(aligned(["score", "value"], [[name, f"{value:.2f}"] for name, value in metrics.summary().items()]))
+    print(f"\nconfusion on {metrics.count} shapes of the {split} split, a row for each true class")
+    print(
+        aligned(
+            ["", *config.classes], [[name, *row] for name, row in zip(config.classes, metrics.confusion.tolist(), strict=True)]
+        )
+    )
+    return report_failures(failed)
+
+
+@torch.no_grad()
+def predict(run: Positional[Path], files: Positional[tuple[Path, ...]], /, *, output: Path | None = None) -> int:
+    """Class and probability of each file. What cannot be read is reported and skipped, and the exit code is then 1.
+
+    Args:
+        run: Folder of a run that was trained on a folder of files, or on shapes of the same dimension.
+        files: Files, or folders of files.
+        output: Where to write file, class, probability and the probabilities of all classes as CSV. Default: a table here.
+    """
+    model, config = load(run)
+    options = config.data["options"] if "folder" in config.data else {}
+    paths = [path for given in files for path in (readable(given) if given.is_dir() else [given])]
+    failures: list[Failure] = []
+    rows: list[list[Any]] = []
+    for start in progress(range(0, len(paths), FILES_AT_ONCE), "predicting"):
+        chunk = [(path, try_to_read(path, failures, **options)) for path in paths[start : start + FILES_AT_ONCE]]
+        read = [(path, shape) for path, shape in chunk if shape is not None]
+        for path, shape in list(read):
+            if shape.dim != config.dim:
+                read.remove((path, shape))
+                failures.append(Failure(path, f"points of dimension {shape.dim}, the model was trained on {config.dim}."))
+        if read:
+            probabilities = model(collate([shape for _, shape in read])).softmax(dim=1)
+            for (path, _), row in zip(read, probabilities.tolist(), strict=True):
+                best = max(range(len(row)), key=row.__getitem__)
+                rows.append([str(path), config.classes[best], row[best], *row])
+    header = ["file", "class", "probability"]
+    if output is not None:
+        with replacing(output) as partial:
+            partial.write_text(comma_separated([*header, *config.classes], rows))
+        print(f"{len(rows)} predictions in {output}")
+    elif rows:
+        print(aligned(header, [[file, name, f"{probability:.3f}"] for file, name, probability, *_ in rows]))
+    return report_failures(failures)
+
+
+def _data(config: Config) -> tuple[Dataset, list[Failure]]:
+    """The data set that a run was trained on."""
+    options = config.data["options"]
+    if "name" in config.data:
+        return datasets.load(config.data["name"], **options), []
+    return load_folder(Path(config.data["folder"]), **options)

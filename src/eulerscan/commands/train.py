@@ -1,0 +1,139 @@
+"""``eulerscan train``: one model, one data set, one or several seeds."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tyro.conf import Positional
+
+from .. import datasets, distributed
+from ..atomic import replacing
+from ..datasets import Dataset
+from ..extras import require
+from ..folders import Failure, load_folder
+from ..runs import Architecture, Config, start
+from ..tables import aligned
+from ..training import Epoch, Training
+from .options import parse_pairs, report_failures
+
+
+def train(
+    dataset: Positional[str | None] = None,
+    /,
+    *,
+    folder: Path | None = None,
+    data: tuple[str, ...] = (),
+    model: Architecture = Architecture(),  # noqa: B008
+    training: Training = Training(),  # noqa: B008
+    seeds: int = 1,
+    output: Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    plots: bool = False,
+    tensorboard: bool = False,
+) -> int:
+    """Train a classifier of shapes, and test it.
+
+    Examples: `eulerscan train letter-low --preset 4k --seeds 5`, `eulerscan train --folder shapes/ --epochs 50`.
+    With several processes: `torchrun --nproc-per-node 2 -m eulerscan train ...`
+
+    Args:
+        dataset: Name of a data set; `eulerscan data list` shows them.
+        folder: Instead of a data set, a folder in which every sub-folder is a class of mesh, point or image files.
+        data: Options of the data set, or of reading the files: `--data form=meshes`, `--data weighted=true`.
+        model: The model.
+        training: How to train.
+        seeds: Number of runs, each with its own seed, beginning with --seed.
+        output: Folder for the runs. Default: runs/ and the names of data and model.
+        resume: Go on with runs that were interrupted; finished ones are not done again.
+        overwrite: Begin anew where there are runs already.
+        plots: Draw training curves, confusion matrix, directions and a few transforms into the output folder.
+        tensorboard: Write scalars for TensorBoard beside the metrics.
+    """
+    if (dataset is None) == (folder is None):
+        raise ValueError("Name a data set, or a folder of files with --folder. `eulerscan data list` shows the data sets.")
+    if seeds < 1:
+        raise ValueError(f"--seeds must be at least 1, got {seeds}.")
+    output = output or Path("runs") / "-".join(filter(None, [dataset or Path(folder or "").name, model.model, model.preset]))
+    with distributed.process_group():
+        shapes, source, failed = _data(dataset, folder, parse_pairs(data))
+        results = []
+        for seed in range(training.seed, training.seed + seeds):
+            config = Config(source, shapes.shapes.dim, shapes.classes, model, replace(training, seed=seed))
+            place = output / f"seed-{seed}"
+            writer = _tensorboard(place) if tensorboard and distributed.is_first() else None
+            results.append(start(place, config, shapes, resume=resume, overwrite=overwrite, on_epoch=writer))
+        if not distributed.is_first():
+            return 0
+        if plots:
+            from .pictures import draw_run
+
+            draw_run(output / f"seed-{training.seed}", shapes)
+    summary = summarise(results)
+    with replacing(output / "summary.json") as partial:
+        partial.write_text(json.dumps(summary, indent=2) + "\n")
+    print(_table(results, summary))
+    print(f"\n{shapes.name}: {len(shapes)} shapes, {len(shapes.classes)} classes; runs in {output}")
+    return report_failures(failed)
+
+
+def _data(name: str | None, folder: Path | None, options: dict[str, Any]) -> tuple[Dataset, dict[str, Any], list[Failure]]:
+    """The shapes, where they come from, and the files that could not be read."""
+    if name is not None:
+        return datasets.load(name, **options), {"name": name, "options": options}, []
+    assert folder is not None
+    shapes, failed = load_folder(folder, **options)
+    return shapes, {"folder": str(folder), "options": options}, failed
+
+
+def summarise(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Mean and standard deviation of the scores over the seeds."""
+    summary: dict[str, Any] = {"runs": len(results), "parameters": results[0]["parameters"]}
+    for name in ("test_accuracy", "test_balanced_accuracy", "test_macro_f1", "seconds_per_epoch"):
+        values = [result[name] for result in results]
+        summary[name] = statistics.fmean(values)
+        summary[f"{name}_std"] = statistics.stdev(values) if len(values) > 1 else None
+    return summary
+
+
+def _table(results: list[dict[str, Any]], summary: dict[str, Any]) -> str:
+    header = ["seed", "accuracy %", "balanced %", "macro F1 %", "epochs", "best", "s/epoch", "parameters"]
+    scores = ("test_accuracy", "test_balanced_accuracy", "test_macro_f1")
+    rows = [
+        [
+            r["seed"],
+            *(f"{r[name]:.2f}" for name in scores),
+            r["epochs"],
+            r["best_epoch"],
+            f"{r['seconds_per_epoch']:.2f}",
+            r["parameters"],
+        ]
+        for r in results
+    ]
+    text = aligned(header, rows)
+    if len(results) > 1:
+        mean = " ".join(
+            f"{word} {summary[name]:.2f} ± {summary[f'{name}_std']:.2f} %" for word, name in (("accuracy", scores[0]),)
+        )
+        text += f"\n\ntest {mean} (mean ± standard deviation over {len(results)} seeds)"
+    return text
+
+
+def _tensorboard(folder: Path) -> Callable[[Epoch], None]:
+    """Something that writes the numbers of each epoch for TensorBoard."""
+    tensorboard = require("torch.utils.tensorboard", extra="cli")
+    writers: list[Any] = []
+
+    def write(record: Epoch) -> None:
+        if not writers:  # with the first epoch: before, the folder must be empty
+            writers.append(tensorboard.SummaryWriter(folder / "tensorboard"))
+        for name, value in record.items():
+            writers[0].add_scalar(name, value, record["epoch"])
+        writers[0].flush()
+
+    return write

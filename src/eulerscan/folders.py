@@ -1,0 +1,93 @@
+"""A folder of files as a data set: every sub-folder is a class, every file in it a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from .complexes import Complex, collate
+from .convert import READABLE, read
+from .datasets import Dataset
+from .datasets.splits import stratified
+from .extras import progress
+
+
+class Failure(NamedTuple):
+    """A file that could not be read, and why."""
+
+    path: Path
+    reason: str
+
+
+def load_folder(folder: Path, *, seed: int = 0, **options: Any) -> tuple[Dataset, list[Failure]]:
+    """Read a folder with a sub-folder for each class.
+
+    Args:
+        folder: ``folder/cat/1.obj``, ``folder/cat/2.ply``, ``folder/dog/1.png``, ... Files that no reader knows are not looked
+            at.
+        seed: Of the split into 80 % for training, of which 20 % are for validation, and 20 % for testing.
+        options: Of :func:`eulerscan.read`.
+
+    Returns:
+        The data set, and the files that could not be read, which it lacks.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is not a folder.")
+    files = {sub.name: readable(sub) for sub in sorted(folder.iterdir()) if sub.is_dir() and not sub.name.startswith(".")}
+    if len(files) < 2:
+        raise ValueError(
+            f"{folder} must have a sub-folder for each of at least two classes, got {len(files)}: {', '.join(files) or 'none'}."
+        )
+    for name, paths in files.items():
+        if not paths:
+            raise ValueError(
+                f"{folder / name} must hold shapes of its class, got no file that can be read ({', '.join(sorted(READABLE))})."
+            )
+    shapes: list[Complex] = []
+    labels: list[int] = []
+    sources: list[Path] = []
+    failures: list[Failure] = []
+    pairs = [(path, label) for label, paths in enumerate(files.values()) for path in paths]
+    for path, label in progress(pairs, "reading files"):
+        shape = try_to_read(path, failures, **options)
+        if shape is not None:
+            shapes.append(shape)
+            labels.append(label)
+            sources.append(path)
+    check_dimensions(shapes, sources)
+    for label, name in enumerate(files):
+        if labels.count(label) < 3:
+            raise ValueError(
+                f"{folder / name} must hold at least three shapes, for training, validation and test, "
+                f"got {labels.count(label)} that can be read."
+            )
+    targets = torch.tensor(labels)
+    return Dataset(folder.name, collate(shapes), targets, tuple(files), stratified(targets, seed=seed)), failures
+
+
+def readable(folder: Path) -> list[Path]:
+    """The files of a folder and its sub-folders that have the ending of a shape, in order of their names."""
+    return sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix.lower() in READABLE and not p.name.startswith("."))
+
+
+def try_to_read(path: Path, failures: list[Failure], **options: Any) -> Complex | None:
+    """The shape in a file, or ``None`` and one failure more."""
+    try:
+        return read(path, **options)
+    except (ValueError, OSError) as error:
+        failures.append(Failure(path, str(error)))
+        return None
+
+
+def check_dimensions(shapes: Iterable[Complex], paths: Iterable[Path]) -> None:
+    """All shapes must lie in spaces of the same dimension."""
+    first: tuple[int, Path] | None = None
+    for shape, path in zip(shapes, paths, strict=True):
+        first = first or (shape.dim, path)
+        if shape.dim != first[0]:
+            raise ValueError(
+                f"All shapes must have points of the same dimension, got {first[0]} in {first[1]} and {shape.dim} in {path}."
+            )

@@ -1,0 +1,71 @@
+"""How good predictions are, all of it from one confusion matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Scores of a classifier on some shapes.
+
+    Attributes:
+        confusion: ``[C, C]`` counts, a row for each true class, a column for each predicted one.
+        loss: Mean cross entropy, in nats.
+
+    Example:
+        >>> scores = Metrics(torch.tensor([[3, 1], [0, 1]]), loss=0.5)
+        >>> scores.accuracy, scores.balanced_accuracy
+        (0.8, 0.875)
+    """
+
+    confusion: Tensor
+    loss: float
+
+    @property
+    def count(self) -> int:
+        """Number of shapes."""
+        return int(self.confusion.sum())
+
+    @property
+    def accuracy(self) -> float:
+        """Fraction of shapes whose class was predicted."""
+        return float(self.confusion.trace()) / max(1, self.count)
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean over the classes that occur of the fraction of their shapes that was predicted."""
+        sizes = self.confusion.sum(dim=1)
+        occurs = sizes > 0
+        recall = self.confusion.diagonal()[occurs].double() / sizes[occurs]
+        return float(recall.mean()) if len(recall) else 0.0
+
+    @property
+    def macro_f1(self) -> float:
+        """Mean F1 score over the classes that occur or were predicted."""
+        twice = 2 * self.confusion.diagonal().double()
+        sizes = self.confusion.sum(dim=0) + self.confusion.sum(dim=1)
+        occurs = sizes > 0
+        return float((twice[occurs] / sizes[occurs]).mean()) if bool(occurs.any()) else 0.0
+
+    def summary(self, prefix: str = "") -> dict[str, float]:
+        """The scores by name, accuracies in per cent."""
+        return {
+            f"{prefix}loss": self.loss,
+            f"{prefix}accuracy": 100 * self.accuracy,
+            f"{prefix}balanced_accuracy": 100 * self.balanced_accuracy,
+            f"{prefix}macro_f1": 100 * self.macro_f1,
+        }
+
+
+def confusion(labels: Tensor, predicted: Tensor, num_classes: int) -> Tensor:
+    """``[C, C]``: how often each true class was taken for each class.
+
+    >>> confusion(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]), num_classes=2)
+    tensor([[1, 1],
+            [0, 1]])
+    """
+    return torch.bincount(labels * num_classes + predicted, minlength=num_classes**2).view(num_classes, num_classes)

@@ -1,0 +1,174 @@
+"""Pictures for a paper or a talk. Every function draws on ``ax`` (a new one if ``None``) and returns it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .complexes import Complex
+from .extras import require
+from .shapes import Shape, as_complex
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
+
+
+def plot_shape(shape: Shape, ax: Axes | None = None, *, colour: str = "C0") -> Axes:
+    """One complex in the plane or in space: triangles, edges and points. Weights of vertices are shades."""
+    complex = _one(shape)
+    if complex.dim not in (2, 3):
+        raise ValueError(f"shape must lie in the plane or in space to be drawn, got points of dimension {complex.dim}.")
+    ax = ax or _new_axes(projection="3d" if complex.dim == 3 else None)
+    levels = {len(s): s.cpu().numpy() for s in complex.simplices}
+    points = complex.points.detach().cpu().numpy()
+    weights = None if complex.weights is None else complex.weights[0].detach().cpu().numpy()
+    style: Any = {"color": colour} if weights is None else {"c": weights, "cmap": SEQUENTIAL}
+    if 3 in levels and levels[3].size and weights is None:
+        _fill(ax, points, levels[3], colour)
+    if 2 in levels and levels[2].size and weights is None:
+        _lines(ax, points, levels[2], colour, width=0.4 if 3 in levels else 0.8)
+    if weights is not None or 3 not in levels:
+        size = max(2.0, min(16.0, 1600 / max(1, len(points))))
+        ax.scatter(*points.T, **style, s=size, linewidths=0)  # type: ignore[misc]
+    ax.set_aspect("equal")
+    return ax
+
+
+def plot_transform(transform: Tensor, ax: Axes | None = None, *, thresholds: Tensor | None = None) -> Axes:
+    """The transform ``[T, H]`` of one complex as an image: a row a direction, a column a threshold."""
+    values = _matrix(transform)
+    ax = ax or _new_axes()
+    signed = values.min() < 0
+    limit = float(np.abs(values).max()) or 1.0
+    low, high = (-limit, limit) if signed else (0.0, limit)
+    extent = None if thresholds is None else (float(thresholds[0]), float(thresholds[-1]), len(values) - 0.5, -0.5)
+    image = ax.imshow(
+        values,
+        cmap=DIVERGING if signed else SEQUENTIAL,
+        vmin=low,
+        vmax=high,
+        aspect="auto",
+        interpolation="nearest",
+        extent=extent,
+    )
+    ax.set(xlabel="threshold", ylabel="direction")
+    ax.figure.colorbar(image, ax=ax, label="Euler characteristic", fraction=0.05)
+    return ax
+
+
+def plot_curves(transform: Tensor, thresholds: Tensor, ax: Axes | None = None) -> Axes:
+    """The curves of a transform ``[T, H]``, one line a direction."""
+    values, heights = _matrix(transform), thresholds.detach().cpu().numpy()
+    ax = ax or _new_axes()
+    colours = require("matplotlib", extra="plot").colormaps["twilight"](np.linspace(0, 1, len(values), endpoint=False))
+    for curve, colour in zip(values, colours, strict=True):
+        ax.step(heights, curve, where="post", color=colour, linewidth=1)
+    ax.set(xlabel="threshold", ylabel="Euler characteristic")
+    return ax
+
+
+def plot_directions(directions: Tensor, ax: Axes | None = None, *, before: Tensor | None = None) -> Axes:
+    """Directions as arrows from the centre of the circle or sphere; ``before``, if given, in grey behind them."""
+    ends = directions.detach().cpu().numpy()
+    dim = ends.shape[1]
+    if dim not in (2, 3):
+        raise ValueError(f"directions must lie in the plane or in space to be drawn, got dimension {dim}.")
+    ax = ax or _new_axes(projection="3d" if dim == 3 else None)
+    angles = np.linspace(0, 2 * np.pi, 200)
+    circles: list[tuple[Any, ...]] = [(np.cos(angles), np.sin(angles))]
+    if dim == 3:
+        zero = np.zeros_like(angles)
+        circles = [(*circles[0], zero), (circles[0][0], zero, circles[0][1]), (zero, *circles[0])]
+    for circle in circles:
+        ax.plot(*circle, color="0.8", linewidth=0.8)
+    for tips, colour in (() if before is None else ((before.detach().cpu().numpy(), "0.7"),)) + ((ends, "C0"),):
+        for tip in tips:
+            ax.plot(*zip(np.zeros(dim), tip, strict=True), color=colour, linewidth=1)
+        ax.scatter(*tips.T, s=14, color=colour)  # type: ignore[misc]
+    ax.set_aspect("equal")
+    return ax
+
+
+def plot_training(history: Sequence[Mapping[str, Any]], ax: Axes | None = None) -> Axes:
+    """Losses and validation accuracy over the epochs."""
+    ax = ax or _new_axes()
+    epochs = [record["epoch"] for record in history]
+    ax.plot(epochs, [record["loss"] for record in history], label="training loss", color="C0")
+    ax.set(xlabel="epoch", ylabel="cross entropy", ylim=(0, None))
+    if "val_loss" in history[0]:
+        ax.plot(epochs, [record["val_loss"] for record in history], label="validation loss", color="C1")
+        right = ax.twinx()
+        right.plot(epochs, [record["val_accuracy"] for record in history], color="C2", label="validation accuracy")
+        right.set(ylabel="accuracy (%)", ylim=(None, 100))
+        lines = [*ax.get_lines(), *right.get_lines()]
+        ax.legend(lines, [str(line.get_label()) for line in lines], loc="center right")
+    else:
+        ax.legend()
+    return ax
+
+
+def plot_confusion(confusion: Tensor, classes: Sequence[str], ax: Axes | None = None) -> Axes:
+    """A confusion matrix ``[C, C]``: a row for each true class, shaded by its fraction, with the counts."""
+    counts = _matrix(confusion)
+    ax = ax or _new_axes()
+    fractions = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
+    ax.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
+    if len(classes) <= 20:
+        for (row, column), count in np.ndenumerate(counts.astype(int)):
+            if count:
+                colour = "white" if fractions[row, column] > 0.5 else "black"
+                ax.text(column, row, str(count), ha="center", va="center", color=colour, fontsize=7)
+    ax.set_xticks(range(len(classes)), classes, rotation=90 if max(map(len, classes)) > 2 else 0)
+    ax.set_yticks(range(len(classes)), classes)
+    ax.set(xlabel="predicted", ylabel="true")
+    return ax
+
+
+def figure(*size: float) -> Figure:
+    """An empty figure of so many inches that belongs to no window."""
+    made: Figure = require("matplotlib.figure", extra="plot").Figure(figsize=size, layout="constrained")
+    return made
+
+
+def _new_axes(projection: str | None = None) -> Axes:
+    axes: Axes = require("matplotlib.pyplot", extra="plot").figure(layout="constrained").add_subplot(projection=projection)
+    return axes
+
+
+def _one(shape: Shape) -> Complex:
+    complex = as_complex(shape)
+    if complex.num_complexes != 1:
+        raise ValueError(f"shape must be one complex to be drawn, got {complex.num_complexes}. Choose one: shape[0]")
+    return complex
+
+
+def _matrix(values: Tensor) -> np.ndarray[Any, Any]:
+    array: np.ndarray[Any, Any] = torch.as_tensor(values).detach().cpu().numpy()
+    if array.ndim != 2:
+        raise ValueError(f"a matrix is needed here, got shape {list(array.shape)}. Choose one complex: transform[0]")
+    return array
+
+
+def _fill(ax: Any, points: Any, triangles: Any, colour: str) -> None:
+    if points.shape[1] == 3:
+        ax.plot_trisurf(*points.T, triangles=triangles.T, color=colour, alpha=0.5, linewidth=0)
+    else:
+        collections = require("matplotlib.collections", extra="plot")
+        ax.add_collection(collections.PolyCollection(points[triangles.T], facecolors=colour, alpha=0.25, linewidths=0))
+
+
+def _lines(ax: Any, points: Any, edges: Any, colour: str, width: float) -> None:
+    if points.shape[1] == 3:
+        collection = require("mpl_toolkits.mplot3d.art3d", extra="plot").Line3DCollection
+    else:
+        collection = require("matplotlib.collections", extra="plot").LineCollection
+    ax.add_collection(collection(points[edges.T], colors=colour, linewidths=width))
+    if points.shape[1] == 2:
+        ax.autoscale_view()

@@ -1,0 +1,214 @@
+"""A run: one model trained on one data set with one seed, in a folder that is enough to use it tomorrow.
+
+config.json            what was trained on what, and how
+model.safetensors      the weights of the best epoch
+training.safetensors   the last epoch, to go on from
+metrics.jsonl          a line an epoch
+result.json            scores on the test split; there when the run is finished
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from . import __version__, checkpoints, distributed
+from .atomic import replacing
+from .augmentation import Augmentation
+from .datasets import Dataset
+from .metrics import Metrics
+from .models import MODELS, Classifier
+from .training import Epoch, Trained, Training, evaluate, seeded, train
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Which model. What is ``None`` is left to the preset, or else to the model's own default.
+
+    Args:
+        model: cnn, mlp or deepsets.
+        preset: A size of the paper: 4k, 65k, superpixels (cnn, mlp) or modelnet (deepsets).
+        num_directions: Number of directions.
+        num_thresholds: Number of thresholds in each direction.
+        radius: Largest height that is looked at.
+        scale: Steepness of the sigmoid. By default it rises over one step between thresholds; the paper has 200.
+        learn_directions: Whether directions are learned.
+        learn_thresholds: Whether thresholds are learned.
+        learn_scale: Whether the scale is learned.
+        unit_ball: Whether each shape is centred and scaled to norm 1 first.
+        divide_by: What the transform of a shape is divided by: its number of vertices or simplices, or its peak.
+        increments: Whether the head sees how much curves grow between thresholds, instead of their values.
+        hidden: Sizes of the hidden layers.
+        dropout: Probability of leaving out a value.
+        circular: Whether the first and the last direction are neighbours (cnn, in the plane).
+    """
+
+    model: str = "cnn"
+    preset: str | None = None
+    num_directions: int | None = None
+    num_thresholds: int | None = None
+    radius: float | None = None
+    scale: float | None = None
+    learn_directions: bool | None = None
+    learn_thresholds: bool | None = None
+    learn_scale: bool | None = None
+    unit_ball: bool | None = None
+    divide_by: Literal["vertices", "simplices", "peak"] | None = None
+    increments: bool | None = None
+    hidden: tuple[int, ...] | None = None
+    dropout: float | None = None
+    circular: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.model not in MODELS:
+            near = difflib.get_close_matches(self.model, MODELS, n=2, cutoff=0.4)
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise ValueError(f"model must be one of {', '.join(MODELS)}, got {self.model!r}.{hint}")
+
+    def build(self, dim: int, num_classes: int, *, seed: int = 0) -> Classifier:
+        """The model with the first weights that belong to ``seed``."""
+        options = {name: value for name, value in asdict(self).items() if value is not None and name != "model"}
+        try:
+            with seeded(seed, 0):
+                return MODELS[self.model](dim, num_classes, **options)
+        except TypeError as error:
+            raise ValueError(f"The model {self.model!r} has no such option: {error}.") from None
+
+
+@dataclass(frozen=True)
+class Config:
+    """All that determines a run, as ``config.json`` holds it.
+
+    Attributes:
+        data: Where the shapes come from: ``{"name": ..., "options": {...}}`` of a data set, or ``{"folder": ..., "options":
+            {...}}``.
+        dim, classes: Of the data.
+    """
+
+    data: dict[str, Any]
+    dim: int
+    classes: tuple[str, ...]
+    model: Architecture = field(default_factory=Architecture)
+    training: Training = field(default_factory=Training)
+    version: str = __version__
+
+    def write(self, path: Path) -> None:
+        with replacing(path) as partial:
+            partial.write_text(json.dumps(asdict(self), indent=2) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Config:
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} is missing: {path.parent} is not the folder of a run.")
+        try:
+            values = json.loads(path.read_text())
+            model = {**values["model"], "hidden": values["model"]["hidden"] and tuple(values["model"]["hidden"])}
+            training = {**values["training"], "augmentation": Augmentation(**values["training"]["augmentation"])}
+            return cls(
+                data=values["data"],
+                dim=int(values["dim"]),
+                classes=tuple(values["classes"]),
+                model=Architecture(**model),
+                training=Training(**training),
+                version=values["version"],
+            )
+        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is damaged: {error!r}.") from None
+
+    def same_run(self, other: Config) -> bool:
+        """Whether the two differ in nothing that changes the result."""
+        one, two = ({**asdict(config), "version": ""} for config in (self, other))
+        return json.dumps(one) == json.dumps(two)
+
+
+def start(
+    folder: Path,
+    config: Config,
+    dataset: Dataset,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    progress: bool = True,
+    device: str = "cpu",
+) -> dict[str, Any]:
+    """Train in ``folder`` and test; returns the result, which is also in ``result.json``.
+
+    Args:
+        resume: Go on with what is in the folder; a finished run is not done again.
+        overwrite: Remove what is in the folder.
+        on_epoch: Called with the record of each epoch.
+    """
+    if distributed.is_first():
+        _prepare(folder, config, resume=resume, overwrite=overwrite)
+    distributed.wait()
+    if (folder / "result.json").exists():
+        return json.loads((folder / "result.json").read_text())  # type: ignore[no-any-return]
+    model = config.model.build(config.dim, len(config.classes), seed=config.training.seed).to(device)
+    trained = train(model, dataset, config.training, folder, on_epoch=on_epoch, progress=progress)
+    result = _result(config, model, trained, evaluate(model, dataset, "test"), folder)
+    if distributed.is_first():
+        with replacing(folder / "result.json") as partial:
+            partial.write_text(json.dumps(result, indent=2) + "\n")
+    return result
+
+
+def load(folder: Path) -> tuple[Classifier, Config]:
+    """The trained model of a run, ready to predict, and how it came about."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is not a folder. A run is the folder that `eulerscan train` wrote.")
+    config = Config.read(folder / "config.json")
+    weights, result = folder / "model.safetensors", folder / "result.json"
+    model = config.model.build(config.dim, len(config.classes))
+    checkpoints.load_model(model, weights)
+    if result.exists() and json.loads(result.read_text()).get("sha256") != _digest(weights):
+        raise ValueError(f"{weights} is not the file that {result} belongs to: it was changed after training.")
+    return model.eval(), config
+
+
+def _prepare(folder: Path, config: Config, *, resume: bool, overwrite: bool) -> None:
+    files = ("result.json", "training.safetensors", "model.safetensors", "metrics.jsonl", "config.json")
+    path = folder / "config.json"
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not path.exists())):
+        raise FileExistsError(f"{folder} exists and is not the folder of a run. Choose another folder.")
+    if path.exists() and overwrite:
+        for name in files:
+            (folder / name).unlink(missing_ok=True)
+    elif path.exists() and not resume:
+        raise FileExistsError(f"{folder} holds a run already. Use --resume to go on with it, or --overwrite to begin anew.")
+    elif path.exists() and not Config.read(path).same_run(config):
+        raise ValueError(f"{folder} holds a run with other settings, so it cannot go on as this one. See {path}.")
+    folder.mkdir(parents=True, exist_ok=True)
+    config.write(path)
+
+
+def _result(config: Config, model: Classifier, trained: Trained, test: Metrics, folder: Path) -> dict[str, Any]:
+    best = trained.history[trained.best_epoch - 1]
+    return {
+        "dataset": config.data.get("name", config.data.get("folder")),
+        "model": config.model.model,
+        "preset": config.model.preset,
+        "seed": config.training.seed,
+        "parameters": model.num_parameters,
+        **test.summary("test_"),
+        "val_accuracy": best.get("val_accuracy"),
+        "epochs": len(trained.history),
+        "best_epoch": trained.best_epoch,
+        "seconds_per_epoch": trained.seconds_per_epoch,
+        "confusion": test.confusion.tolist(),
+        "threads": torch.get_num_threads(),
+        "processes": distributed.world_size(),
+        "version": __version__,
+        "sha256": _digest(folder / "model.safetensors"),
+    }
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

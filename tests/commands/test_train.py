@@ -1,0 +1,292 @@
+"""The command line as a person meets it."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+import trimesh
+from PIL import Image
+
+from eulerscan.cli import main
+from eulerscan.convert import read
+from eulerscan.runs import load
+
+TINY = ["--model", "mlp", "--num-directions", "6", "--num-thresholds", "8", "--hidden", "12"]
+
+
+def run(capsys, *arguments, status: int = 0):
+    with pytest.raises(SystemExit) as exit:
+        main([str(a) for a in arguments])
+    out, err = capsys.readouterr()
+    assert exit.value.code == status, err
+    return out, err
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Spheres and tori in several formats."""
+    place, rng = tmp_path_factory.mktemp("shapes"), np.random.default_rng(0)
+    for i, ending in enumerate(["obj", "ply", "stl", "off", "glb", "obj", "ply", "stl", "off", "obj"]):
+        for name in ("sphere", "torus"):
+            mesh = trimesh.creation.icosphere(subdivisions=1) if name == "sphere" else trimesh.creation.torus(1, 0.4, 12, 8)
+            mesh.vertices *= 1 + 0.2 * rng.random(3)
+            (place / name).mkdir(exist_ok=True)
+            mesh.export(place / name / f"{i}.{ending}")
+    return place
+
+
+@pytest.fixture(scope="module")
+def trained(folder, tmp_path_factory):
+    output = tmp_path_factory.mktemp("runs") / "shapes"
+    with pytest.raises(SystemExit) as exit:
+        main(["train", "--folder", str(folder), *TINY, "--epochs", "15", "--learning-rate", "0.02", "--output", str(output)])
+    assert exit.value.code == 0
+    return output
+
+
+def test_a_data_set_is_trained_with_several_seeds(capsys, tmp_path):
+    output = tmp_path / "out"
+    out, _ = run(
+        capsys,
+        "train",
+        "manifolds",
+        "--data",
+        "num_shapes=12",
+        "num_points=40",
+        *TINY,
+        "--epochs",
+        2,
+        "--seeds",
+        2,
+        "--output",
+        output,
+        "--plots",
+    )
+    summary = json.loads((output / "summary.json").read_text())
+    results = [json.loads((output / f"seed-{seed}" / "result.json").read_text()) for seed in (0, 1)]
+    assert summary["test_accuracy"] == pytest.approx(np.mean([r["test_accuracy"] for r in results]))
+    assert f"accuracy {summary['test_accuracy']:.2f} ± {summary['test_accuracy_std']:.2f} %" in out
+    for name in ("training", "confusion", "directions", "transforms"):
+        with Image.open(output / "seed-0" / f"{name}.png") as picture:
+            assert picture.size[0] > 300
+    _, err = run(
+        capsys,
+        "train",
+        "manifolds",
+        "--data",
+        "num_shapes=12",
+        "num_points=40",
+        *TINY,
+        "--epochs",
+        2,
+        "--output",
+        output,
+        status=2,
+    )
+    assert "--resume" in err
+    again, _ = run(
+        capsys,
+        "train",
+        "manifolds",
+        "--data",
+        "num_shapes=12",
+        "num_points=40",
+        *TINY,
+        "--epochs",
+        2,
+        "--seeds",
+        2,
+        "--output",
+        output,
+        "--resume",
+    )
+    assert again.splitlines()[:4] == out.splitlines()[:4]
+
+
+def test_predictions_for_files_equal_those_in_memory(capsys, folder, trained, tmp_path):
+    table = tmp_path / "predictions.csv"
+    run(capsys, "predict", trained / "seed-0", folder, "--output", table)
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert len(rows) == 20
+    model, _ = load(trained / "seed-0")
+    for row in rows:
+        with torch.no_grad():
+            probabilities = model(read(row["file"])).softmax(dim=1)[0]
+        torch.testing.assert_close(
+            torch.tensor([float(row["sphere"]), float(row["torus"])]), probabilities, rtol=1e-5, atol=1e-6
+        )
+        assert row["class"] == ("sphere", "torus")[int(probabilities.argmax())]
+    assert np.mean([row["class"] in row["file"] for row in rows]) >= 0.9
+
+
+def test_a_corrupt_file_among_many_is_reported_and_skipped(capsys, folder, trained, tmp_path):
+    bad = tmp_path / "bad.obj"
+    bad.write_bytes(b"\x00\x01garbage")
+    flat = tmp_path / "flat.csv"
+    flat.write_text("0,0\n1,0\n0,1\n")
+    out, err = run(capsys, "predict", trained / "seed-0", bad, folder / "torus" / "0.obj", flat, status=1)
+    assert "0.obj" in out
+    assert "bad.obj" not in out
+    assert f"skipped {bad}" in err
+    assert "points of dimension 2, the model was trained on 3" in err
+
+
+def test_evaluating_gives_the_scores_of_training(capsys, trained):
+    out, _ = run(capsys, "evaluate", trained / "seed-0", "--as-json")
+    result = json.loads((trained / "seed-0" / "result.json").read_text())
+    assert json.loads(out)["accuracy"] == result["test_accuracy"]
+    out, _ = run(capsys, "evaluate", trained / "seed-0")
+    assert "confusion on 4 shapes of the test split" in out
+
+
+def test_images_are_shapes_too(capsys, tmp_path, rng):
+    for name, hole in (("ring", True), ("disc", False)):
+        for i in range(5):
+            y, x = np.mgrid[:24, :24] - 11.5
+            radius = np.hypot(x, y)
+            image = (radius < 9 + rng.random()) & ~(hole & (radius < 4 + rng.random()))
+            (tmp_path / "in" / name).mkdir(parents=True, exist_ok=True)
+            Image.fromarray((255 * image).astype(np.uint8)).save(tmp_path / "in" / name / f"{i}.png")
+    run(
+        capsys,
+        "train",
+        "--folder",
+        tmp_path / "in",
+        "--data",
+        "pixels=vertices",
+        *TINY,
+        "--epochs",
+        10,
+        "--output",
+        tmp_path / "out",
+    )
+    out, _ = run(capsys, "predict", tmp_path / "out" / "seed-0", tmp_path / "in")
+    assert len(out.splitlines()) == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["train"], "Name a data set, or a folder"),
+        (["train", "leter-low"], "There is no data set 'leter-low'. Did you mean letter-low"),
+        (["train", "digits", "--model", "cn"], "Did you mean cnn"),
+        (["train", "digits", "--data", "form=cubes"], "form must be one of points, graphs, meshes, pixels, got 'cubes'"),
+        (["train", "digits", "--data", "colour=red"], "digits has no option 'colour'"),
+        (["train", "digits", "--data", "form"], "An option must have the form name=value, got 'form'"),
+        (["train", "digits", "--epochs", "0"], "epochs must be at least 1"),
+        (["train", "digits", "--seeds", "0"], "--seeds must be at least 1"),
+        (["train", "--folder", "nowhere"], "nowhere is not a folder"),
+        (["evaluate", "nowhere"], "nowhere is not a folder"),
+        (["predict", "nowhere", "a.obj"], "nowhere is not a folder"),
+    ],
+)
+def test_slips_are_answered_with_a_sentence(capsys, arguments, text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, err = run(capsys, *arguments, status=2)
+    assert text in err.replace("\n", " ")
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_that_are_no_data_set_are_named(capsys, tmp_path):
+    point_file = "0,0,0\n1,0,0\n0,1,0\n"
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat" / "1.csv").write_text(point_file)
+    for extra, text in (
+        (None, "at least two classes, got 1: cat"),
+        ("dog", "dog must hold shapes of its class, got no file"),
+        ("dog/1.csv", "cat must hold at least three shapes"),
+    ):
+        if extra:
+            path = tmp_path / extra
+            path.mkdir(exist_ok=True) if not path.suffix else path.write_text(point_file)
+        _, err = run(capsys, "train", "--folder", tmp_path, status=2)
+        assert text in err.replace("\n", " ")
+    for name in ("cat", "dog"):
+        for i in range(1, 4):
+            (tmp_path / name / f"{i}.csv").write_text(point_file)
+    (tmp_path / "dog" / "4.csv").write_text("0,0\n1,1\n")
+    _, err = run(capsys, "train", "--folder", tmp_path, status=2)
+    assert "must have points of the same dimension, got 3 in" in err
+    assert "4.csv" in err
+
+
+KILLED = [
+    "train",
+    "manifolds",
+    "--data",
+    "num_shapes=40",
+    "num_points=60",
+    *TINY,
+    "--epochs",
+    "12",
+    "--dropout",
+    "0.2",
+    "--rotate",
+    "20",
+]
+
+
+def test_a_run_killed_at_any_moment_resumes_to_the_same_result(tmp_path, capsys):
+    run(capsys, *KILLED, "--output", tmp_path / "whole")
+    command = [sys.executable, "-m", "eulerscan", *KILLED, "--output", str(tmp_path / "killed"), "--resume"]
+    lines = tmp_path / "killed" / "seed-0" / "metrics.jsonl"
+    for epochs in (2, 6):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            deadline = time.monotonic() + 120
+            while process.poll() is None and (not lines.exists() or len(lines.read_text().splitlines()) < epochs):
+                assert time.monotonic() < deadline
+                time.sleep(0.002)
+            process.send_signal(signal.SIGKILL if os.name != "nt" else signal.SIGTERM)
+    run(capsys, *KILLED, "--output", tmp_path / "killed", "--resume")
+    one, other = (json.loads((tmp_path / name / "seed-0" / "result.json").read_text()) for name in ("whole", "killed"))
+    del one["seconds_per_epoch"], other["seconds_per_epoch"]
+    assert one == other  # sha256 of the weights included
+
+
+def test_tensorboard_gets_the_numbers_of_every_epoch(capsys, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run(
+        capsys,
+        "train",
+        "manifolds",
+        "--data",
+        "num_shapes=8",
+        "num_points=30",
+        *TINY,
+        "--epochs",
+        3,
+        "--output",
+        tmp_path / "out",
+        "--tensorboard",
+    )
+    events = EventAccumulator(str(tmp_path / "out" / "seed-0" / "tensorboard")).Reload()
+    assert [event.step for event in events.Scalars("val_accuracy")] == [1, 2, 3]
+
+
+def test_torchrun_trains_with_the_same_command(tmp_path):
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "eulerscan"]
+    command += [
+        "train",
+        "manifolds",
+        "--data",
+        "num_shapes=8",
+        "num_points=30",
+        *TINY,
+        "--epochs",
+        "2",
+        "--output",
+        str(tmp_path / "out"),
+    ]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.count("runs in") == 1
+    assert json.loads((tmp_path / "out" / "seed-0" / "result.json").read_text())["processes"] == 2

@@ -1,0 +1,56 @@
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from eulerscan.atomic import replacing
+
+
+def test_a_file_appears_whole(tmp_path):
+    path = tmp_path / "new" / "file.txt"
+    with replacing(path) as partial:
+        partial.write_text("all of it")
+        assert not path.exists()
+    assert path.read_text() == "all of it"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_error_half_way_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+
+    def fail():
+        with replacing(path) as partial:
+            partial.write_text("half")
+            raise RuntimeError("half-way")
+
+    with pytest.raises(RuntimeError, match="half-way"):
+        fail()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_process_killed_half_way_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    code = f"""
+        import pathlib, sys, time
+        from eulerscan.atomic import replacing
+        with replacing(pathlib.Path({str(path)!r})) as partial:
+            partial.write_text("half")
+            print("written", flush=True)
+            time.sleep(60)
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"written\n"
+        process.kill()
+    assert path.read_text() == "old"
+
+
+def test_new_files_have_the_usual_permissions(tmp_path):
+    (tmp_path / "usual").write_text("")
+    with replacing(tmp_path / "ours") as partial:
+        partial.write_text("")
+    assert os.stat(tmp_path / "ours").st_mode == os.stat(tmp_path / "usual").st_mode

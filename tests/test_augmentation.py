@@ -1,0 +1,76 @@
+import math
+
+import pytest
+import torch
+
+import eulerscan as es
+from eulerscan.augmentation import Augmentation
+
+
+def clouds(dim: int) -> es.Complex:
+    return es.as_complex(torch.randn(6, 20, dim, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
+
+
+def distances(complex: es.Complex) -> torch.Tensor:
+    points = complex.points.view(6, 20, -1)
+    return torch.cdist(points, points)
+
+
+@pytest.mark.parametrize(("dim", "tumble"), [(2, False), (3, False), (2, True), (3, True), (5, True), (1, True)])
+def test_rotations_keep_all_distances_and_the_orientation(dim, tumble, generator):
+    shapes = clouds(dim)
+    turned = Augmentation(rotate=180, tumble=tumble)(shapes, generator)
+    torch.testing.assert_close(distances(turned), distances(shapes), rtol=1e-5, atol=1e-5)
+    if dim <= 20 - 1:
+        volume = torch.linalg.det(shapes.points.view(6, 20, dim)[:, :dim])
+        after = torch.linalg.det(turned.points.view(6, 20, dim)[:, :dim])
+        torch.testing.assert_close(after, volume, rtol=1e-4, atol=1e-4)
+
+
+def test_each_shape_is_turned_by_itself_and_within_the_angle(generator):
+    shapes = es.as_complex(torch.tensor([1.0, 0.0]).expand(500, 1, 2))
+    points = Augmentation(rotate=18)(shapes, generator).points
+    angles = torch.atan2(points[:, 1], points[:, 0]).rad2deg()
+    assert angles.abs().max() <= 18.001
+    assert angles.min() < -16
+    assert angles.max() > 16
+
+
+def test_in_space_the_third_axis_stays(generator):
+    shapes = clouds(3)
+    turned = Augmentation(rotate=180)(shapes, generator)
+    torch.testing.assert_close(turned.points[:, 2], shapes.points[:, 2])
+
+
+def test_tumbling_reaches_every_part_of_the_sphere_alike(generator):
+    points = Augmentation(tumble=True)(es.as_complex(torch.tensor([0.0, 0.0, 1.0]).expand(4000, 1, 3)), generator).points
+    assert points.mean(dim=0).norm() < 4 / math.sqrt(4000)
+    torch.testing.assert_close(points.square().mean(dim=0), torch.full((3,), 1 / 3), atol=0.03, rtol=0)
+
+
+def test_stretching_is_a_factor_a_shape(generator):
+    shapes = clouds(3)
+    factors = (Augmentation(stretch=0.2)(shapes, generator).points / shapes.points).view(6, -1)
+    torch.testing.assert_close(factors, factors[:, :1].expand_as(factors))
+    assert factors.min() >= 0.8
+    assert factors.max() <= 1.2
+    assert len(factors[:, 0].unique()) == 6
+
+
+def test_jitter_is_relative_to_the_size_of_a_shape(generator):
+    shapes = es.collate([es.as_complex(1000 * torch.rand(400, 2)), es.as_complex(torch.rand(400, 2))])
+    moved = (Augmentation(jitter=0.01)(shapes, generator).points - shapes.points).view(2, -1)
+    sizes = shapes.points.norm(dim=1).view(2, -1).amax(dim=1)
+    torch.testing.assert_close(moved.std(dim=1) / sizes, torch.full((2,), 0.01), rtol=0.1, atol=0)
+
+
+def test_nothing_asked_for_is_nothing_done():
+    assert not Augmentation()
+    assert Augmentation(jitter=0.1)
+
+
+@pytest.mark.parametrize("options", [{"rotate": -1}, {"rotate": 181}, {"stretch": 1.5}, {"jitter": -0.1}, {"jitter": math.nan}])
+def test_what_makes_no_sense_is_named(options):
+    (name,) = options
+    with pytest.raises(ValueError, match=f"{name} must be between"):
+        Augmentation(**options)

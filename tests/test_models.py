@@ -1,0 +1,100 @@
+import pytest
+import torch
+from drawing import random_complex
+
+import eulerscan as es
+from eulerscan.models import ECTCNN, ECTMLP, MODELS, ECTDeepSets
+
+
+@pytest.mark.parametrize(
+    ("model", "dim", "num_classes", "preset", "parameters"),
+    [
+        (ECTCNN, 2, 15, "4k", 3945),  # PAPER.md
+        (ECTCNN, 38, 2, "4k", 4183),  # PAPER.md
+        (ECTCNN, 2, 15, "65k", 64827),
+        (ECTCNN, 2, 15, "superpixels", 70627),
+        (ECTMLP, 2, 10, "4k", 3990),
+        (ECTMLP, 2, 10, "65k", 65124),
+        (ECTMLP, 2, 10, "superpixels", 113674),
+        (ECTDeepSets, 3, 40, "modelnet", 109480),
+    ],
+)
+def test_presets_have_the_sizes_that_they_say(model, dim, num_classes, preset, parameters):
+    made = model(dim, num_classes, preset)
+    assert made.num_parameters == parameters
+    assert f"{parameters:,}" in model.__doc__ or dim == 38
+    assert made(torch.rand(3, 5, dim)).shape == (3, num_classes)
+
+
+def mixed_batch(rng):
+    return [
+        random_complex(rng, num_points=n, dim=3, top=top, dtype=torch.float32) for n, top in ((7, 0), (9, 1), (8, 2), (6, 3))
+    ]
+
+
+@pytest.mark.parametrize("model", MODELS.values())
+def test_a_shape_has_the_same_logits_alone_and_in_a_mixed_batch(model, rng):
+    made, shapes = model(3, 5).eval(), mixed_batch(rng)
+    together = made(es.collate(shapes))
+    for shape, logits in zip(shapes, together, strict=True):
+        torch.testing.assert_close(made(shape)[0], logits, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", MODELS.values())
+def test_every_parameter_has_a_gradient(model, rng):
+    made = model(3, 5)
+    made(es.collate(mixed_batch(rng))).square().sum().backward()
+    assert all(parameter.grad is not None and bool(parameter.grad.any()) for parameter in made.parameters())
+
+
+@pytest.mark.parametrize("pooling", ["max", "mean"])
+def test_deep_sets_do_not_see_the_order_of_directions(pooling, rng):
+    made = ECTDeepSets(3, 5, num_directions=12, pooling=pooling).eval()
+    shapes = es.collate(mixed_batch(rng))
+    before = made(shapes)
+    with torch.no_grad():
+        made.transform.weight.copy_(made.transform.weight[torch.randperm(12)])
+    torch.testing.assert_close(made(shapes), before)
+
+
+def test_a_circular_head_turns_with_the_shape_until_it_is_flattened(rng):
+    """A quarter turn moves the transform by four of sixteen rows, which two poolings make one."""
+    made = ECTCNN(2, 4, num_directions=16, circular=True).eval().double()
+    points = torch.tensor(rng.normal(size=(1, 20, 2)))
+    quarter = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64)
+    last = max(i for i, module in enumerate(made.head) if isinstance(module, torch.nn.MaxPool2d))
+    image = made.head[: last + 1]
+    rows, turned = image(made.transform(points)), image(made.transform(points @ quarter.T))
+    assert rows.shape[2] == 4
+    torch.testing.assert_close(turned, rows.roll(1, dims=2), rtol=1e-6, atol=1e-8)
+
+
+def test_without_the_relu_the_published_architecture_remains():
+    names = [type(module).__name__ for module in ECTCNN(2, 15, "4k", between=False).head]
+    dense = ["Linear", "ReLU", "Linear", "ReLU", "Linear"]
+    assert names == ["Unflatten", "Conv2d", "MaxPool2d", "Conv2d", "MaxPool2d", "Flatten", *dense]
+
+
+def test_options_beside_a_preset_have_the_last_word():
+    made = ECTCNN(2, 3, "4k", num_thresholds=24, learn_directions=False, unit_ball=False)
+    assert made.transform.num_thresholds == 24
+    assert not made.transform.unit_ball
+    assert "transform.weight" not in dict(made.named_parameters())
+
+
+def test_an_empty_batch_gives_no_logits():
+    for model in MODELS.values():
+        assert model(2, 3)(torch.zeros(0, 4, 2)).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: ECTCNN(2, 3, "4K"), "preset of ECTCNN must be one of 4k, 65k, superpixels, got '4K'"),
+        (lambda: ECTCNN(2, 3, num_thresholds=8), "needs more directions and thresholds for 2 convolutions, got 16 and 8"),
+        (lambda: ECTDeepSets(2, 3, pooling="sum"), "pooling must be 'max' or 'mean', got 'sum'"),
+    ],
+)
+def test_what_cannot_be_built_is_named(make, text):
+    with pytest.raises(ValueError, match=text):
+        make()

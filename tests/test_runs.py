@@ -1,0 +1,133 @@
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from eulerscan import datasets
+from eulerscan.runs import Architecture, Config, load, start
+from eulerscan.training import Training, evaluate
+
+SMALL = Architecture(model="mlp", num_directions=4, num_thresholds=5, hidden=(6,))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return datasets.load("manifolds", num_shapes=10, num_points=30)
+
+
+@pytest.fixture
+def config(data):
+    return Config({"name": "manifolds", "options": {}}, 3, data.classes, SMALL, Training(epochs=2))
+
+
+def test_a_run_is_read_back_as_it_was(tmp_path, config, data):
+    result = start(tmp_path / "run", config, data, progress=False)
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        "config.json",
+        "metrics.jsonl",
+        "model.safetensors",
+        "result.json",
+        "training.safetensors",
+    ]
+    model, read = load(tmp_path / "run")
+    assert read == config
+    assert not model.training
+    scores = evaluate(model, data, "test")
+    assert scores.confusion.tolist() == result["confusion"]
+    assert 100 * scores.accuracy == result["test_accuracy"]
+    assert result["parameters"] == model.num_parameters
+    assert json.loads((tmp_path / "run" / "result.json").read_text()) == result
+
+
+def test_a_finished_run_is_not_done_again(tmp_path, config, data):
+    first = start(tmp_path, config, data, progress=False)
+    before = (tmp_path / "training.safetensors").stat().st_mtime_ns
+    assert start(tmp_path, config, data, resume=True, progress=False) == first
+    assert (tmp_path / "training.safetensors").stat().st_mtime_ns == before
+
+
+def test_nothing_is_overwritten_without_being_asked(tmp_path, config, data):
+    start(tmp_path, config, data, progress=False)
+    with pytest.raises(FileExistsError, match=r"holds a run already. Use --resume .* or --overwrite"):
+        start(tmp_path, config, data, progress=False)
+    other = replace(config, training=Training(epochs=1, seed=5))
+    with pytest.raises(ValueError, match="holds a run with other settings"):
+        start(tmp_path, other, data, resume=True, progress=False)
+    assert start(tmp_path, other, data, overwrite=True, progress=False)["seed"] == 5
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_with_other_things_is_left_alone(tmp_path, config, data, overwrite):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(FileExistsError, match="is not the folder of a run"):
+        start(tmp_path, config, data, overwrite=overwrite, progress=False)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.fixture
+def finished(tmp_path, config, data):
+    start(tmp_path, config, data, progress=False)
+    return tmp_path
+
+
+def tamper_config(folder, **changes):
+    values = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(values | changes))
+
+
+@pytest.mark.parametrize(
+    ("damage", "error", "text"),
+    [
+        (lambda f: (f / "config.json").unlink(), FileNotFoundError, "config.json is missing: .* not the folder of a run"),
+        (lambda f: (f / "model.safetensors").unlink(), FileNotFoundError, "model.safetensors is missing"),
+        (lambda f: (f / "config.json").write_text("{"), ValueError, "config.json is damaged"),
+        (lambda f: (f / "config.json").write_text("{}"), ValueError, "config.json is damaged"),
+        (
+            lambda f: tamper_config(f, dim=2),
+            ValueError,
+            r"does not fit the model: transform.weight is \[4, 3\] there.*\[4, 2\]",
+        ),
+        (lambda f: (f / "model.safetensors").write_bytes(b"not tensors"), ValueError, "model.safetensors is damaged"),
+        (
+            lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-9]),
+            ValueError,
+            "model.safetensors is damaged",
+        ),
+        (
+            lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-4] + b"\0\0\0\0"),
+            ValueError,
+            "was changed after training",
+        ),
+    ],
+    ids=["no config", "no weights", "half a config", "empty config", "other dimension", "garbage", "truncated", "tampered"],
+)
+def test_a_damaged_run_is_named(finished, damage, error, text):
+    damage(finished)
+    with pytest.raises(error, match=text):
+        load(finished)
+
+
+def test_no_run_at_all(tmp_path):
+    with pytest.raises(FileNotFoundError, match="is not a folder"):
+        load(tmp_path / "nowhere")
+
+
+def test_the_first_weights_follow_from_the_seed_alone():
+    one, again, other = (SMALL.build(3, 4, seed=seed).state_dict() for seed in (1, 1, 2))
+    assert all(torch.equal(one[name], again[name]) for name in one)
+    assert not torch.equal(one["head.1.weight"], other["head.1.weight"])
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"model": "cmn"}, "model must be one of cnn, mlp, deepsets, got 'cmn'. Did you mean cnn"),
+        ({"model": "mlp", "preset": "modelnet"}, "preset of ECTMLP must be one of 4k, 65k"),
+        ({"model": "mlp", "circular": True}, "The model 'mlp' has no such option"),
+        ({"model": "cnn", "scale": -1.0}, "scale must be positive"),
+    ],
+)
+def test_models_that_cannot_be_built_are_named(options, text):
+    with pytest.raises(ValueError, match=text):
+        Architecture(**options).build(2, 3)

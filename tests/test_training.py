@@ -1,0 +1,228 @@
+"""Circles and arcs: shapes whose only difference is the Euler characteristic."""
+
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+
+import eulerscan as es
+from eulerscan.augmentation import Augmentation
+from eulerscan.datasets import Dataset
+from eulerscan.models import ECTMLP
+from eulerscan.training import Training, _class_weights, _learning_rate, _order, evaluate, seeded, train
+
+QUICK = Training(epochs=4, batch_size=7, learning_rate=0.01)
+
+
+def polygons(count: int = 40, *, rare: int = 1) -> Dataset:
+    """Polygons of many sizes, closed ones and, ``rare`` times as often, ones that lack an edge."""
+    generator = torch.Generator().manual_seed(0)
+    shapes, labels = [], []
+    for i in range(count):
+        n, closed = 5 + i % 6, i % (1 + rare) == 0
+        edges = torch.stack([torch.arange(n), torch.arange(1, n + 1) % n])[:, : n if closed else n - 1]
+        points = es.directions.circle(n) + 0.05 * torch.randn(n, 2, generator=generator)
+        shapes.append(es.Complex(points, [edges]))
+        labels.append(int(closed))
+    order = torch.randperm(count, generator=generator)
+    parts = {"train": order[: count // 2], "val": order[count // 2 : 3 * count // 4], "test": order[3 * count // 4 :]}
+    return Dataset("polygons", es.collate(shapes), torch.tensor(labels), ("open", "closed"), parts)
+
+
+def model(seed: int = 0, **options) -> ECTMLP:
+    with seeded(seed, 0):
+        return ECTMLP(2, 2, num_directions=5, num_thresholds=6, hidden=(8,), **options)
+
+
+def weights_of(module: torch.nn.Module) -> torch.Tensor:
+    return torch.cat([tensor.detach().reshape(-1) for tensor in module.state_dict().values()])
+
+
+def test_closed_polygons_are_told_from_open_ones():
+    made, data = model(), polygons(80)
+    trained = train(made, data, Training(epochs=60, learning_rate=0.02), progress=False)
+    assert evaluate(made, data, "test").accuracy >= 0.95
+    assert trained.history[-1]["loss"] < 0.2 < trained.history[0]["loss"]
+
+
+def test_a_seed_determines_every_bit_and_another_seed_another_result():
+    data, results = polygons(), []
+    for seed in (1, 1, 2):
+        made = model(dropout=0.2)
+        train(made, data, replace(QUICK, seed=seed, augmentation=Augmentation(rotate=90, jitter=0.01)), progress=False)
+        results.append(weights_of(made))
+    assert torch.equal(results[0], results[1])
+    assert not torch.equal(results[0], results[2])
+
+
+def test_training_leaves_the_random_numbers_of_others_alone():
+    before = torch.random.get_rng_state()
+    train(model(dropout=0.5), polygons(), replace(QUICK, epochs=1), progress=False)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("stop_after", [1, 3])
+def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path, stop_after):
+    settings = replace(QUICK, schedule="cosine", augmentation=Augmentation(stretch=0.1))
+    unbroken = model(dropout=0.3)
+    whole = train(unbroken, polygons(), settings, progress=False)
+
+    def stop(record):
+        if record["epoch"] == stop_after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(model(dropout=0.3), polygons(), settings, tmp_path, on_epoch=stop, progress=False)
+    with (tmp_path / "metrics.jsonl").open("a") as lines:
+        lines.write('{"epoch": 99}\n')  # as if it had been killed after a line and before its checkpoint
+    resumed = model(seed=5, dropout=0.3)
+    rest = train(resumed, polygons(), settings, tmp_path, progress=False)
+    assert torch.equal(weights_of(resumed), weights_of(unbroken))
+    assert rest.best_epoch == whole.best_epoch
+    without_time = [[{**record, "seconds": 0} for record in trained.history] for trained in (whole, rest)]
+    assert without_time[0] == without_time[1]
+    assert [json.loads(line)["epoch"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()] == [1, 2, 3, 4]
+
+
+def test_the_epoch_that_is_best_on_the_validation_split_is_kept(tmp_path):
+    data, made = polygons(), model()
+    trained = train(made, data, replace(QUICK, epochs=12, learning_rate=0.1), tmp_path, progress=False)
+    scores = [(record["val_accuracy"], -record["val_loss"]) for record in trained.history]
+    assert trained.best_epoch == 1 + scores.index(max(scores))
+    assert evaluate(made, data, "val").summary("val_").items() <= trained.history[trained.best_epoch - 1].items()
+    memory = model()
+    train(memory, data, replace(QUICK, epochs=12, learning_rate=0.1), progress=False)
+    assert torch.equal(weights_of(memory), weights_of(made))
+
+
+def test_without_a_validation_split_the_last_epoch_is_kept():
+    data = polygons()
+    alone = Dataset(data.name, data.shapes, data.labels, data.classes, {"train": data.splits["train"]})
+    assert train(model(), alone, QUICK, progress=False).best_epoch == 4
+
+
+def test_training_stops_when_validation_no_longer_improves():
+    settings = replace(QUICK, epochs=50, patience=3, learning_rate=1e-12)
+    trained = train(model(), polygons(), settings, progress=False)
+    assert len(trained.history) == trained.best_epoch + 3
+
+
+def test_test_shapes_are_never_looked_at():
+    data = polygons()
+    broken = data.shapes.points.clone()
+    for index in data.splits["test"].tolist():
+        first, last = data.shapes.offsets[0, index : index + 2].tolist()
+        broken[first:last] = math.nan
+    spoilt = replace(data, shapes=data.shapes.with_points(broken))
+    one, other = model(), model()
+    train(one, data, QUICK, progress=False)
+    train(other, spoilt, QUICK, progress=False)
+    assert torch.equal(weights_of(one), weights_of(other))
+
+
+def test_rare_classes_weigh_more_or_come_more_often():
+    data = polygons(60, rare=4)
+    share = float(data.labels[data.splits["train"]].float().mean())
+    weights = _class_weights(data, replace(QUICK, balance="weights"))
+    torch.testing.assert_close(weights, torch.tensor([0.5 / (1 - share), 0.5 / share]))
+    drawn = torch.cat([_order(data, replace(QUICK, balance="sampling"), epoch) for epoch in range(40)])
+    assert set(drawn.tolist()) <= set(data.splits["train"].tolist())
+    assert float(data.labels[drawn].float().mean()) == pytest.approx(0.5, abs=0.05)
+    assert _class_weights(data, QUICK).tolist() == [1, 1]
+
+
+def test_every_epoch_sees_every_training_shape_once_in_another_order():
+    data = polygons()
+    one, other = (_order(data, QUICK, epoch) for epoch in (1, 2))
+    assert sorted(one.tolist()) == sorted(other.tolist()) == sorted(data.splits["train"].tolist())
+    assert one.tolist() != other.tolist()
+
+
+def test_the_cosine_falls_from_the_learning_rate_to_zero():
+    settings = replace(QUICK, schedule="cosine", epochs=10)
+    rates = [_learning_rate(settings, epochs) for epochs in (0, 5, 10)]
+    assert rates == pytest.approx([0.01, 0.005, 0])
+    assert _learning_rate(QUICK, 3) == 0.01
+
+
+def test_a_step_is_no_longer_than_the_clip_allows():
+    """Adam does not see the length of a gradient, plain descent does: the norm is what clip_grad_norm_ left."""
+    made, data = model(), polygons()
+    train(made, data, replace(QUICK, epochs=1, clip=1e-3), progress=False)
+    norm = torch.linalg.vector_norm(torch.stack([parameter.grad.norm() for parameter in made.parameters()]))
+    assert norm <= 1.001e-3
+
+
+def test_a_loss_that_is_no_number_is_said():
+    data = polygons()
+    spoilt = replace(data, shapes=data.shapes.with_points(data.shapes.points * math.nan))
+    with pytest.raises(FloatingPointError, match="loss is nan in epoch 1"):
+        train(model(), spoilt, QUICK, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"epochs": 0}, "epochs must be at least 1, got 0"),
+        ({"batch_size": 0}, "batch_size must be at least 1"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive"),
+        ({"learning_rate": math.nan}, "learning_rate must be positive, got nan"),
+        ({"clip": -1.0}, "clip must be zero or more"),
+        ({"patience": -1}, "patience must be at least 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_named(options, text):
+    with pytest.raises(ValueError, match=text):
+        Training(**options)
+
+
+TWO_PROCESSES = """
+import sys
+sys.path.insert(0, {tests!r})
+import torch
+import eulerscan as es
+from eulerscan import distributed
+from eulerscan.training import evaluate, train
+from test_training import TOGETHER, model, polygons, weights_of
+
+torch.set_num_threads(1)
+with distributed.process_group():
+    made = model()
+    train(made, polygons(), TOGETHER, progress=False)
+    scores = evaluate(made, polygons(), "test")
+    gradients = [parameter.grad for parameter in made.parameters()]
+    torch.save((weights_of(made), gradients, scores.confusion, scores.loss), sys.argv[1] + str(distributed.rank()))
+"""
+# 20 shapes in batches of 7: shares of 4 and 3, and at the end 3 and 3; 7 epochs are 21 steps.
+TOGETHER = Training(epochs=7, batch_size=7, learning_rate=0.01, clip=0.0, balance="weights")
+
+
+def test_two_processes_compute_what_one_does(tmp_path):
+    script = tmp_path / "together.py"
+    script.write_text(TWO_PROCESSES.format(tests=str(__file__).rpartition("/")[0]))
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        script,
+        tmp_path / "rank",
+    ]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert finished.returncode == 0, finished.stderr
+    ranks = [torch.load(tmp_path / f"rank{rank}", weights_only=True) for rank in range(2)]
+    assert torch.equal(ranks[0][0], ranks[1][0])
+    alone, data = model(), polygons()
+    train(alone, data, TOGETHER, progress=False)
+    torch.testing.assert_close(ranks[0][0], weights_of(alone), rtol=1e-4, atol=1e-5)
+    for together, parameter in zip(ranks[0][1], alone.parameters(), strict=True):
+        torch.testing.assert_close(together, parameter.grad, rtol=1e-3, atol=1e-5)
+    scores = evaluate(alone, data, "test")
+    assert torch.equal(ranks[0][2], scores.confusion)
+    assert ranks[1][3] == pytest.approx(scores.loss, rel=1e-4)
