@@ -1,3 +1,8 @@
+"""What tests share: seeds, dtypes, where raw files are, and a cache folder that is not the user's."""
+
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -34,3 +39,35 @@ def poisoned_memory():
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+BESIDE = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache_folder(tmp_path_factory):
+    """One for all workers of a run, who prepare the same data sets at the same time."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EULERSCAN_DATA", str(shared / "eulerscan-data"))
+        yield
+
+
+@pytest.fixture
+def fresh(tmp_path, monkeypatch):
+    """An empty cache folder, and no mirror."""
+    folder = tmp_path / "data"
+    monkeypatch.setenv("EULERSCAN_DATA", str(folder))
+    monkeypatch.delenv("EULERSCAN_MIRROR", raising=False)
+    return folder
+
+
+@pytest.fixture
+def mirror(monkeypatch):
+    """The folder of raw files."""
+    folder = Path(os.environ.get("EULERSCAN_MIRROR") or BESIDE)
+    if not folder.is_dir():
+        pytest.skip("no raw files: EULERSCAN_MIRROR is not set and ../shared/data is not there")
+    monkeypatch.setenv("EULERSCAN_MIRROR", str(folder))
+    return folder

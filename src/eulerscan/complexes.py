@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from . import simplices as simplex
 from .checks import check_batch, check_points, check_simplices, check_weights
+from .gathering import gather
 from .kernels.layout import owners, split_simplices, split_weights
 from .packing import join, pack
 
@@ -139,27 +141,23 @@ class Complex:
             indices: Numbers of complexes, negative ones from the end; a mask ``[B]``; a slice; or one number.
         """
         chosen = self._positions(indices)
-        starts, sizes = self.offsets[:, chosen], self.offsets.diff(dim=1)[:, chosen]
+        starts = self.offsets.index_select(1, chosen)
+        sizes = self.offsets.index_select(1, chosen + 1) - starts
         offsets = torch.nn.functional.pad(sizes.cumsum(dim=1), (1, 0))
-        shifts = starts - offsets[:, :-1]
-        totals = offsets[:, -1].tolist()
-        old = [
-            torch.arange(total, device=offsets.device) + shift.repeat_interleave(size, output_size=total)
-            for total, shift, size in zip(totals, shifts, sizes, strict=True)
-        ]
-        moved = shifts[0].to(self.packed_simplices.dtype)
-        parts = [
-            (level[:, columns] - moved.repeat_interleave(size, output_size=total)).view(-1)
-            for level, columns, size, total in zip(self.simplices, old[1:], sizes[1:], totals[1:], strict=True)
-        ]
-        weights = self.weights
-        return Complex._make(
-            self.points[old[0]],
-            offsets,
-            self.rows,
-            torch.cat(parts) if parts else self.packed_simplices,
-            None if weights is None else torch.cat([w[i] for w, i in zip(weights, old, strict=True)]),
-        )
+        points = gather(self.points, starts[0], sizes[0])
+        counts = self.counts
+        # A complex has one run of the packed weights for each level, and one of the packed simplices for each row of a level.
+        weights, begins = self.packed_weights, list(itertools.accumulate(counts, initial=0))[:-1]
+        if weights is not None:
+            runs = torch.cat([start + begin for start, begin in zip(starts, begins, strict=True)])
+            weights = gather(weights, runs, sizes.view(-1))
+        simplices, levels = self.packed_simplices, [i for i, rows in enumerate(self.rows, start=1) for _ in range(rows)]
+        if levels:
+            begins = list(itertools.accumulate((counts[i] for i in levels), initial=0))[:-1]
+            runs = torch.cat([starts[i] + begin for i, begin in zip(levels, begins, strict=True)])
+            shifts = (starts[0] - offsets[0, :-1]).repeat(len(levels))
+            simplices = gather(simplices, runs, torch.cat([sizes[i] for i in levels]), shifts)
+        return Complex._make(points, offsets, self.rows, simplices, weights)
 
     def _positions(self, indices: Tensor | Sequence[int] | slice | int) -> Tensor:
         device, count = self.offsets.device, self.num_complexes
@@ -177,10 +175,10 @@ class Complex:
                 f"indices must be integers [n], a mask or a slice, got {positions.dtype} of shape {list(positions.shape)}."
             )
         positions = positions.reshape(-1).long()
-        low, high = int(positions.min()), int(positions.max())
+        low, high = (int(end) for end in positions.aminmax())
         if low < -count or high >= count:
             raise IndexError(f"indices must name one of {count} complexes, got {low if low < -count else high}.")
-        return torch.where(positions < 0, positions + count, positions)
+        return positions if low >= 0 else torch.where(positions < 0, positions + count, positions)
 
     def with_points(self, points: Tensor) -> Complex:
         """The same connectivity with other coordinates ``[V, any dim]``, in the order of ``self.points``.
@@ -213,6 +211,17 @@ class Complex:
             self.rows,
             self.packed_simplices.to(device=device),
             None if weights is None else weights.to(device=device, dtype=dtype),
+        )
+
+    def pin_memory(self) -> Complex:
+        """The complex in memory that an accelerator copies from faster: what ``DataLoader(pin_memory=True)`` calls."""
+        weights = self.packed_weights
+        return Complex._make(
+            self.points.pin_memory(),
+            self.offsets.pin_memory(),
+            self.rows,
+            self.packed_simplices.pin_memory(),
+            None if weights is None else weights.pin_memory(),
         )
 
     def unit_ball(self) -> Complex:

@@ -1,0 +1,74 @@
+"""``eulerscan data list`` and ``eulerscan data prepare``."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ..datasets import Description, cache, describe, names
+from ..datasets.places import cache_folder
+from ..tables import aligned
+
+LEVELS = {2: "edges", 3: "triangles", 4: "tetrahedra"}
+
+
+def list_datasets() -> None:
+    """List the data sets: what they are, where they come from, and which are prepared."""
+    rows = [[about.name, about.what, about.size, about.origin, _prepared(about)] for about in map(describe, names())]
+    print(aligned(["name", "what", "size", "from", "prepared"], rows))
+    print(f"\nPrepared data sets are in {cache_folder()} (EULERSCAN_DATA).")
+
+
+def prepare(name: str, options: tuple[str, ...] = (), /) -> None:
+    """Prepare a data set, so that it loads fast from then on, and say what is in it.
+
+    Args:
+        name: One of those that ``eulerscan data list`` shows.
+        options: Options of the data set, such as ``form=meshes`` or ``cleaned=true``.
+    """
+    about = describe(name)
+    chosen = about.complete(dict(_parse(about, option) for option in options))
+    start = time.perf_counter()
+    dataset = about.load(**chosen)
+    seconds = time.perf_counter() - start
+    shapes = dataset.shapes
+    counts = [
+        f"{count:,} {LEVELS.get(rows, f'simplices of dimension {rows - 1}')}"
+        for rows, count in zip(shapes.rows, shapes.counts[1:], strict=True)
+    ]
+    facts = {
+        "options": ", ".join(f"{option}={value}" for option, value in chosen.items()) or "none",
+        "shapes": f"{len(dataset):,} in {shapes.dim} dimensions",
+        "simplices": ", ".join([f"{shapes.counts[0]:,} vertices", *counts]),
+        "classes": f"{len(dataset.classes)}: {', '.join(dataset.classes)}",
+        "splits": ", ".join(f"{split} {len(indices):,}" for split, indices in dataset.splits.items()),
+        "seconds": f"{seconds:.1f}",
+        "file": str(about.file(chosen)) if about.needs_files else "none: it is made anew each time",
+    }
+    print(name)
+    for fact, value in facts.items():
+        print(f"  {fact:<10} {value}")
+
+
+def _prepared(about: Description) -> str:
+    """Which variants of a data set are in the cache folder, for a table."""
+    if not about.needs_files:
+        return "needs no files"
+    files = cache.files_of(about.name)
+    return ", ".join(f"{file.stem.rpartition('-')[0]} ({file.stat().st_size / 1e6:,.0f} MB)" for file in files) or "no"
+
+
+def _parse(about: Description, option: str) -> tuple[str, Any]:
+    """``form=meshes`` as a name and a value of the type that the option has."""
+    name, equals, text = option.partition("=")
+    if not equals:
+        raise ValueError(f"An option must have the form name=value, got {option!r}.")
+    kind = type(about.options.get(name, text))
+    if kind is bool:
+        if text.lower() not in ("true", "false"):
+            raise ValueError(f"{name} must be true or false, got {text!r}.")
+        return name, text.lower() == "true"
+    try:
+        return name, kind(text)
+    except ValueError:
+        raise ValueError(f"{name} must be {kind.__name__}, got {text!r}.") from None

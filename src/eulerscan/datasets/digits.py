@@ -1,0 +1,47 @@
+"""scikit-learn's handwritten digits: small, real, and there without a download."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..complexes import Complex
+from ..extras import require
+from .dataset import Dataset
+from .lattice import triangulate
+
+FORMS = {"points": 0, "graphs": 1, "meshes": 2, "pixels": 2}
+BRIGHTEST = 16
+
+
+def digits(name: str = "digits", *, form: str = "meshes", threshold: int = 7) -> Dataset:
+    """1,797 handwritten digits of 8 x 8 pixels, in the square [-1/2, 1/2] x [-1/2, 1/2].
+
+    Args:
+        form: ``points``, the bright pixels; ``graphs``, joined to their bright neighbours; ``meshes``, with the triangles
+            between them; or ``pixels``, the whole grid of pixels triangulated, with the brightness of a pixel from 0 to 1 as
+            its weight and the largest of its vertices' as that of a simplex.
+        threshold: Pixels of 0 to 16 are bright if they are above it. At 7, most digits have the holes that one expects. It
+            has no effect on ``pixels``.
+
+    Example:
+        >>> digits(form="meshes").shapes[:3].euler_characteristic()
+        tensor([0, 1, 1])
+    """
+    if form not in FORMS:
+        raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}.")
+    if not 0 <= threshold < BRIGHTEST:
+        raise ValueError(f"threshold must be from 0 to {BRIGHTEST - 1}, got {threshold}.")
+    bunch = require("sklearn.datasets", extra="sklearn").load_digits()
+    images, labels = torch.from_numpy(bunch.images).float(), torch.from_numpy(bunch.target).long()
+    foreground = torch.ones_like(images, dtype=torch.bool) if form == "pixels" else images > threshold
+    shapes = triangulate(foreground, dimension=FORMS[form])
+    if form == "pixels":
+        shapes = _weighted(shapes, images.reshape(-1) / BRIGHTEST)
+    return Dataset(name, shapes, labels, tuple(str(digit) for digit in bunch.target_names))
+
+
+def _weighted(shapes: Complex, brightness: Tensor) -> Complex:
+    """The same complexes, with weights ``[V]`` of the vertices and the largest of them for every other simplex."""
+    weights = [brightness, *(brightness[columns].amax(dim=0) for columns in shapes.simplices)]
+    return Complex(shapes.points, shapes.simplices, weights=weights, batch=shapes.batch, num_complexes=len(shapes))

@@ -1,0 +1,65 @@
+"""Graphs of the TUDataset collection: drawn letters and molecules."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ..complexes import Complex
+from ..extras import require
+from ..simplices import unique
+from .dataset import Dataset
+from .raw import Source, members, reading
+
+# The addresses of torch_geometric.datasets.TUDataset.
+ORIGINAL = "https://www.chrsmrrs.com/graphkerneldatasets"
+CLEANED = "https://raw.githubusercontent.com/nd7141/graph_datasets/master/datasets"
+LETTERS = tuple("NHMAWYIFVTXZKEL")  # in the order of their numbers in the files
+
+
+def letters(name: str) -> Dataset:
+    """Capital letters of straight lines, drawn with low, medium or high distortion: graphs in the plane.
+
+    Args:
+        name: ``letter-low``, ``letter-med`` or ``letter-high``.
+    """
+    points, edges, batch, labels = _read(name.capitalize(), cleaned=False, atoms=False)
+    return Dataset(name, Complex(points, [edges], batch=batch, num_complexes=len(labels)), labels, LETTERS)
+
+
+def molecules(name: str, *, cleaned: bool = False, atoms: bool = False) -> Dataset:
+    """Molecules as graphs in space, with two classes by their effect.
+
+    Args:
+        name: ``bzr``, ``cox2`` or ``dhfr``.
+        cleaned: Without isomorphic copies, as the paper's code has it.
+        atoms: Coordinates followed by the kind of the atom, one column for every atomic number from 1 to the largest that
+            occurs: 38 columns in all for the cleaned sets.
+    """
+    points, edges, batch, labels = _read(name.upper(), cleaned=cleaned, atoms=atoms)
+    return Dataset(name, Complex(points, [edges], batch=batch, num_complexes=len(labels)), labels, ("-1", "1"))
+
+
+def source(stem: str, *, cleaned: bool) -> Source:
+    folder = "TUDataset/cleaned" if cleaned else "TUDataset"
+    return Source(f"{folder}/{stem}.zip", f"{CLEANED if cleaned else ORIGINAL}/{stem}.zip")
+
+
+def _read(stem: str, *, cleaned: bool, atoms: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Points, unique edges, the graph of each point, the class of each graph."""
+    io = require("torch_geometric.io", extra="pyg")
+    parts = ["A", "graph_indicator", "graph_labels", "node_attributes", *(["node_labels"] if atoms else [])]
+    files = [f"{stem}_{part}.txt" for part in parts]
+    with reading(source(stem, cleaned=cleaned)) as archive, tempfile.TemporaryDirectory() as folder:
+        for file, content in zip(files, members(archive, [f"{stem}/{file}" for file in files]).values(), strict=True):
+            (Path(folder) / file).write_bytes(content)
+        data, slices, _ = io.read_tu_data(folder, stem)
+    sizes = slices["x"].diff()
+    batch = torch.arange(len(sizes)).repeat_interleave(sizes)
+    # Graphs without an edge at the end have no slice. Edges count the nodes of their own graph.
+    counts = slices["edge_index"].diff()
+    starts = slices["x"][: len(counts)].repeat_interleave(counts)
+    return data.x, unique(data.edge_index + starts), batch, data.y

@@ -1,0 +1,203 @@
+import copy
+import dataclasses
+import pickle
+import subprocess
+import sys
+from multiprocessing import get_all_start_methods
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Subset
+
+import eulerscan as es
+from eulerscan import datasets
+from eulerscan.datasets import Dataset
+
+CLASSES = ("even", "odd")
+
+
+def numbered(count: int = 20) -> Dataset:
+    """Shape ``i`` has ``i % 5`` points at ``i``, joined to a path, and a weight of ``i``."""
+    sizes = torch.arange(count) % 5
+    batch = torch.arange(count).repeat_interleave(sizes)
+    inner = (batch[1:] == batch[:-1]).nonzero().squeeze(1)
+    edges = torch.stack([inner, inner + 1])
+    points = batch[:, None].float().repeat(1, 2)
+    shapes = es.Complex(points, [edges], weights=(batch.float(), None), batch=batch, num_complexes=count)
+    splits = {"train": torch.arange(2, count), "test": torch.tensor([1, 0])}
+    return Dataset("numbered", shapes, torch.arange(count) % 2, CLASSES, splits)
+
+
+def same(one: es.Complex, other: es.Complex) -> bool:
+    weights = (one.packed_weights, other.packed_weights)
+    return (
+        one.rows == other.rows
+        and torch.equal(one.points, other.points)
+        and torch.equal(one.offsets, other.offsets)
+        and torch.equal(one.packed_simplices, other.packed_simplices)
+        and (weights[0] is weights[1] or torch.equal(*weights))
+    )
+
+
+def order(loader) -> list[int]:
+    """The shapes that a loader gave, by the number of points and the place of the first one."""
+    found = []
+    for shapes, labels in loader:
+        assert len(shapes) == len(labels)
+        found += list(zip(shapes.offsets.diff(dim=1)[0].tolist(), labels.tolist(), strict=True))
+    return found
+
+
+def test_an_item_is_a_shape_and_its_label():
+    dataset = numbered()
+    assert len(dataset) == 20
+    shape, label = dataset[3]
+    assert (shape.num_complexes, label) == (1, 1)
+    assert shape.points.tolist() == [[3.0, 3.0]] * 3
+    assert dataset[-1][1] == 1
+    with pytest.raises(IndexError):
+        dataset[20]
+
+
+def test_several_items_are_one_complex():
+    dataset = numbered()
+    for indices in ([7, 3, 3], torch.tensor([7, 3, 3]), (7, 3, -17)):
+        shapes, labels = dataset.__getitems__(indices)
+        assert same(shapes, es.collate([dataset[i][0] for i in (7, 3, 3)]))
+        assert labels.tolist() == [1, 1, 1]
+    shapes, labels = dataset.__getitems__([])
+    assert (len(shapes), labels.tolist()) == (0, [])
+
+
+def test_a_selection_keeps_its_splits():
+    dataset = numbered()
+    part = dataset.select([1, 19, 0, 2])
+    assert part.labels.tolist() == [1, 1, 0, 0]
+    assert {name: indices.tolist() for name, indices in part.splits.items()} == {"train": [1, 3], "test": [0, 2]}
+    assert same(dataset.select(slice(4, 6)).shapes, dataset.shapes[4:6])
+    assert dataset.select(dataset.labels == 1).labels.tolist() == [1] * 10
+    test = dataset.split("test")
+    assert same(test.shapes, dataset.shapes[[1, 0]])
+    assert test.splits["test"].tolist() == [0, 1]
+    assert len(test.loader("test")) == 1
+
+
+def test_copies_and_pickles_are_equal():
+    dataset = numbered()
+    for again in (copy.deepcopy(dataset), pickle.loads(pickle.dumps(dataset)), dataset.to("cpu")):
+        assert same(again.shapes, dataset.shapes)
+        assert torch.equal(again.labels, dataset.labels)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        dataset.name = "other"
+    assert repr(dataset) == "Dataset('numbered', 20 shapes, 2 classes, train 18, test 2)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "text"),
+    [
+        ({"labels": torch.zeros(3, dtype=torch.int64)}, ValueError, r"one entry a shape, shape \[20\], got \[3\]"),
+        ({"labels": torch.zeros(20)}, TypeError, "labels must be a tensor of int64, got torch.float32"),
+        ({"labels": [0] * 20}, TypeError, "labels must be a tensor of int64, got list"),
+        ({"labels": torch.full((20,), 2)}, ValueError, "from 0 to 1 for 2 classes, got 2"),
+        ({"labels": torch.full((20,), -1)}, ValueError, "from 0 to 1 for 2 classes, got -1"),
+        ({"splits": {"train": torch.tensor([20])}}, IndexError, r"splits\['train'\] must hold indices from 0 to 19, got 20"),
+        ({"splits": {"train": torch.tensor([-1])}}, IndexError, "got -1"),
+        ({"splits": {"train": [1]}}, TypeError, "int64"),
+        (
+            {"splits": {"a": torch.tensor([1]), "b": torch.tensor([0, 1])}},
+            ValueError,
+            "no shape in common, got 1 in 'a' and in 'b'",
+        ),
+        ({"splits": {"a": torch.tensor([1, 1])}}, ValueError, "every shape once"),
+    ],
+)
+def test_what_does_not_fit_is_named(changes, error, text):
+    with pytest.raises(error, match=text):
+        dataclasses.replace(numbered(), **changes)
+
+
+def test_an_unknown_split_is_named():
+    for call in (numbered().split, numbered().loader):
+        with pytest.raises(ValueError, match="split must be one of train, test, got 'validation'"):
+            call("validation")
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 18, 100])
+def test_a_loader_gives_every_shape_once_in_order(batch_size):
+    dataset = numbered()
+    batches = list(dataset.loader("train", batch_size=batch_size))
+    assert same(es.collate([shapes for shapes, _ in batches]), dataset.split("train").shapes)
+    assert torch.cat([labels for _, labels in batches]).tolist() == dataset.split("train").labels.tolist()
+    assert len(order(dataset.loader(batch_size=batch_size))) == 20
+    assert len(list(dataset.loader("train", batch_size=4, drop_last=True))) == 4
+
+
+def test_a_generator_decides_the_order():
+    dataset = numbered()
+
+    def shuffled(seed):
+        generator = torch.Generator().manual_seed(seed)
+        loader = dataset.loader("train", batch_size=4, shuffle=True, generator=generator)
+        return [order(loader), order(loader)]
+
+    first, second = shuffled(0)
+    assert [first, second] == shuffled(0)
+    assert first != second
+    assert first != shuffled(1)[0]
+    assert sorted(first) == sorted(order(dataset.loader("train")))
+
+
+@pytest.mark.parametrize("method", [method for method in ("fork", "spawn") if method in get_all_start_methods()])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_workers_give_the_same_batches(method):
+    dataset = numbered()
+
+    def batches(**options):
+        generator = torch.Generator().manual_seed(3)
+        return list(dataset.loader("train", batch_size=5, shuffle=True, generator=generator, **options))
+
+    alone, helped = batches(), batches(num_workers=2, multiprocessing_context=method)
+    assert len(alone) == len(helped) == 4
+    for (shapes, labels), (other, other_labels) in zip(alone, helped, strict=True):
+        assert same(shapes, other)
+        assert torch.equal(labels, other_labels)
+
+
+def test_batches_are_pinned_where_there_is_an_accelerator():
+    """Where there is none, nobody is warned."""
+    shapes, _ = next(iter(numbered().loader(pin_memory=True)))
+    assert shapes.points.is_pinned() == torch.accelerator.is_available()
+
+
+def test_torch_takes_a_data_set_as_it_is():
+    dataset = numbered()
+    loader = DataLoader(Subset(dataset, [4, 2]), batch_size=2, collate_fn=datasets.dataset.as_it_is)
+    ((shapes, labels),) = loader
+    assert same(shapes, dataset.shapes[[4, 2]])
+    assert labels.tolist() == [0, 0]
+
+
+def test_a_loader_of_torch_geometric_works_with_the_layer():
+    pytest.importorskip("torch_geometric")
+    from torch_geometric.data import Data
+    from torch_geometric.loader import DataLoader as PygLoader
+
+    dataset = numbered(11)
+    items = []
+    for shape, label in dataset:
+        edges = shape.simplices[0].long()
+        items.append(Data(pos=shape.points, edge_index=torch.cat([edges, edges.flip(0)], dim=1), y=torch.tensor([label])))
+    layer = es.ECTLayer(2, 4, 5)
+    expected = layer(dataclasses.replace(dataset, shapes=unweighted(dataset.shapes)).shapes)
+    found = [layer(batch) for batch in PygLoader(items, batch_size=4)]
+    torch.testing.assert_close(torch.cat(found), expected)
+
+
+def unweighted(shapes: es.Complex) -> es.Complex:
+    return es.Complex(shapes.points, shapes.simplices, batch=shapes.batch, num_complexes=len(shapes))
+
+
+def test_importing_is_cheap():
+    code = "import torch, sys; before = set(sys.modules); import eulerscan.datasets; print(*set(sys.modules) - before)"
+    added = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"torch_geometric", "sklearn", "scipy", "tqdm", "numba", "PIL"} & set(added)
