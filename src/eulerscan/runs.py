@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import torch
 
-from . import __version__, checkpoints, distributed
+from . import __version__, checkpoints, directions, distributed
 from .atomic import replacing
 from .augmentation import Augmentation
 from .datasets import Dataset
@@ -39,6 +39,7 @@ class Architecture:
         num_thresholds: Number of thresholds in each direction.
         radius: Largest height that is looked at.
         scale: Steepness of the sigmoid. By default it rises over one step between thresholds; the paper has 200.
+        random_directions: Whether the first directions are drawn at random (by the seed) instead of evenly spread.
         learn_directions: Whether directions are learned.
         learn_thresholds: Whether thresholds are learned.
         learn_scale: Whether the scale is learned.
@@ -48,6 +49,7 @@ class Architecture:
         hidden: Sizes of the hidden layers.
         dropout: Probability of leaving out a value.
         circular: Whether the first and the last direction are neighbours (cnn, in the plane).
+        between: Whether a ReLU follows each convolution (cnn). The published code had none.
     """
 
     model: str = "cnn"
@@ -56,6 +58,7 @@ class Architecture:
     num_thresholds: int | None = None
     radius: float | None = None
     scale: float | None = None
+    random_directions: bool = False
     learn_directions: bool | None = None
     learn_thresholds: bool | None = None
     learn_scale: bool | None = None
@@ -65,6 +68,7 @@ class Architecture:
     hidden: tuple[int, ...] | None = None
     dropout: float | None = None
     circular: bool | None = None
+    between: bool | None = None
 
     def __post_init__(self) -> None:
         if self.model not in MODELS:
@@ -74,12 +78,18 @@ class Architecture:
 
     def build(self, dim: int, num_classes: int, *, seed: int = 0) -> Classifier:
         """The model with the first weights that belong to ``seed``."""
-        options = {name: value for name, value in asdict(self).items() if value is not None and name != "model"}
+        options = {name: value for name, value in asdict(self).items() if value is not None}
+        model = MODELS[options.pop("model")]
         try:
             with seeded(seed, 0):
-                return MODELS[self.model](dim, num_classes, **options)
+                made = model(dim, num_classes, **{k: v for k, v in options.items() if k != "random_directions"})
+                if self.random_directions:
+                    layer = made.transform
+                    layer.initial_directions = directions.random(layer.num_directions, dim)
+                    layer.reset_parameters()
         except TypeError as error:
             raise ValueError(f"The model {self.model!r} has no such option: {error}.") from None
+        return made
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from tyro.conf import subcommand
 
-from ..datasets import command as data_sets
+from . import data as data_sets
 from .predict import evaluate, predict
+from .reproduce import reproduce
 from .train import train
 
 DataCommand = (
@@ -17,8 +18,14 @@ DataCommand = (
 )
 
 
-def data(command: DataCommand) -> None:
+def _data(command: DataCommand) -> None:
     """Data sets: what there is, and preparing them."""
 
 
-COMMANDS: dict[str, Callable[..., Any]] = {"data": data, "train": train, "evaluate": evaluate, "predict": predict}
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "data": _data,
+    "train": train,
+    "evaluate": evaluate,
+    "predict": predict,
+    "reproduce": reproduce,
+}

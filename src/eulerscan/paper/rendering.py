@@ -1,0 +1,117 @@
+"""From the lines of results to tables and figures, the paper's numbers beside ours."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import plot
+from ..atomic import replacing
+from ..tables import comma_separated, markdown
+from .numbers import PUBLISHED, SECONDS
+from .running import Record
+
+Cells = dict[tuple[str, str], list[Record]]
+
+
+def render(experiment: str, records: Sequence[Record], folder: Path) -> None:
+    """Write ``<experiment>.md``, ``.csv`` and, where the paper has a figure, ``.png`` and ``.pdf``."""
+    cells: Cells = {}
+    for record in records:
+        cells.setdefault((record["row"], record["column"]), []).append(record)
+    header, rows = _table(experiment, cells)
+    notes = [
+        "Accuracy on the test split in per cent: ours as mean ± standard deviation over the seeds, the paper's in brackets.",
+        f"{len(records)} runs, {sum(r['seconds'] for r in records) / 60:.0f} minutes of wall time; made by "
+        f"`eulerscan reproduce {experiment}`.",
+        *sorted({_where(record) for record in records}),
+    ]
+    text = f"# {experiment}\n\n{markdown(header, rows)}\n\n" + "\n".join(f"- {note}" for note in notes) + "\n"
+    _write(folder / f"{experiment}.md", text)
+    _write(folder / f"{experiment}.csv", comma_separated(*_flat(experiment, cells)))
+    if experiment == "ablation":
+        _draw_ablation(cells, folder)
+
+
+def _table(experiment: str, cells: Cells) -> tuple[list[str], list[list[str]]]:
+    """A row for each model, ours and the paper's; a column for each data set."""
+    published = PUBLISHED.get(experiment, {})
+    columns = list(dict.fromkeys([*(c for row in published.values() for c in row), *(c for _, c in cells)]))
+    names = list(dict.fromkeys([*published, *(row for row, _ in cells)]))
+    timed = experiment == "superpixels"
+    header = ["", "parameters", *columns, "epochs", "s/epoch", *(["paper's s/epoch"] if timed else [])]
+    rows = []
+    for name in names:
+        mine = [record for (row, _), found in cells.items() if row == name for record in found]
+        row = [name, _span([r["parameters"] for r in mine])]
+        row += [_cell(cells.get((name, column), []), published.get(name, {}).get(column)) for column in columns]
+        row += [_span([r["epochs"] for r in mine]), _mean([r["seconds_per_epoch"] for r in mine])]
+        rows.append(row + ([f"{SECONDS[name]:.2f}" if name in SECONDS else ""] if timed else []))
+    return header, rows
+
+
+def _flat(experiment: str, cells: Cells) -> tuple[list[str], list[list[Any]]]:
+    """A line for each cell, in numbers alone."""
+    header = ["row", "column", "runs", "accuracy", "std", "paper_accuracy", "paper_std", "parameters", "seconds_per_epoch"]
+    published = PUBLISHED.get(experiment, {})
+    rows = []
+    for (row, column), records in cells.items():
+        values = [r["test_accuracy"] for r in records if "test_accuracy" in r]
+        mean, std = (statistics.fmean(values), _std(values)) if values else ("", "")
+        paper = published.get(row, {}).get(column, ("", ""))
+        seconds = statistics.fmean(r["seconds_per_epoch"] for r in records)
+        rows.append([row, column, len(records), mean, std, *paper, records[0]["parameters"], seconds])
+    return header, rows
+
+
+def _cell(records: Sequence[Record], paper: tuple[float, float] | None) -> str:
+    values = [r["test_accuracy"] for r in records if "test_accuracy" in r]
+    ours = f"{statistics.fmean(values):.2f} ± {_std(values):.2f}" if values else ""
+    theirs = f"({paper[0]:.2f} ± {paper[1]:.2f})" if paper else ""
+    return f"{ours} {theirs}".strip()
+
+
+def _std(values: Sequence[float]) -> float:
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{statistics.fmean(values):.2f}" if values else ""
+
+
+def _span(values: Sequence[int]) -> str:
+    low, high = (min(values), max(values)) if values else (0, 0)
+    return "" if not values else f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _where(record: Record) -> str:
+    machine = record["machine"]
+    return (
+        f"{machine['processor']}, {machine['threads']} threads; Python {machine['python']}, torch {machine['torch']}, "
+        f"eulerscan {record['version']}."
+    )
+
+
+def _draw_ablation(cells: Cells, folder: Path) -> None:
+    """Accuracy against the number of directions, with standard deviations."""
+    points = sorted((int(column), [r["test_accuracy"] for r in records]) for (_, column), records in cells.items())
+    figure = plot.figure(5, 3)
+    ax = figure.add_subplot()
+    ax.errorbar(
+        [n for n, _ in points],
+        [statistics.fmean(values) for _, values in points],
+        [_std(values) for _, values in points],
+        marker="o",
+        capsize=3,
+    )
+    ax.set(xlabel="number of directions", ylabel="accuracy on Letter-low (%)")
+    for ending in ("png", "pdf"):
+        with replacing(folder / f"ablation.{ending}") as partial:
+            figure.savefig(partial, format=ending, dpi=150)
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path) as partial:
+        partial.write_text(text)

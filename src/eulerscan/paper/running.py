@@ -1,0 +1,130 @@
+"""Run a plan: one line of JSON a run, and what is there already is not done again."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .. import __version__, datasets
+from ..datasets import Dataset
+from ..extras import progress_bar
+from ..training import evaluate, train
+from .plans import Run
+from .published import as_published
+
+Record = dict[str, Any]
+
+
+def run_plan(plan: Sequence[Run], results: Path, *, work: Path, sample: int | None = None) -> list[Record]:
+    """Do the runs of a plan that ``results`` lacks, and append a line for each.
+
+    Args:
+        plan: The runs, of one experiment.
+        results: File with one JSON object a line.
+        work: Folder for what a run needs to go on where it was interrupted; empty again when all is done.
+        sample: Use so many shapes of each split and one epoch, to see that everything works.
+
+    Returns:
+        All records in the file.
+    """
+    records = read(results)
+    done = {record["key"] for record in records}
+    todo = [run for run in plan if run.key not in done]
+    bar = progress_bar(len(plan), results.stem, initial=len(plan) - len(todo))
+    for run in todo:
+        bar.set_postfix_str(f"{run.row}, {run.column}, seed {run.training.seed}")
+        record = execute(run, work / run.key, sample=sample)
+        results.parent.mkdir(parents=True, exist_ok=True)
+        with results.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        records.append(record)
+        shutil.rmtree(work / run.key, ignore_errors=True)
+        bar.update(1)
+    bar.close()
+    return records
+
+
+def read(results: Path) -> list[Record]:
+    """The records of a file. A last line that was cut off while it was written is removed from it."""
+    if not results.exists():
+        return []
+    text = results.read_text()
+    if text and not text.endswith("\n"):
+        text = text[: text.rfind("\n") + 1]
+        results.write_text(text)
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def execute(run: Run, folder: Path, *, sample: int | None = None) -> Record:
+    """Train and test one model; returns its line."""
+    begin = time.perf_counter()
+    dataset = _dataset(run.dataset, json.dumps(dict(run.data)), run.as_published, sample)
+    training = run.training if sample is None else replace(run.training, epochs=1)
+    model = run.architecture.build(dataset.shapes.dim, len(dataset.classes), seed=training.seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    trained = train(model, dataset, training, folder, progress=sample is None)
+    test = evaluate(model, dataset, "test")
+    best = trained.history[trained.best_epoch - 1]
+    return {
+        "key": run.key,
+        "experiment": run.experiment,
+        "row": run.row,
+        "column": run.column,
+        "dataset": run.dataset,
+        "model": run.architecture.model,
+        "preset": run.architecture.preset,
+        "seed": training.seed,
+        "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
+        **({} if run.timing_only else test.summary("test_") | {"val_accuracy": best.get("val_accuracy")}),
+        "epochs": len(trained.history),
+        "best_epoch": trained.best_epoch,
+        "seconds_per_epoch": trained.seconds_per_epoch,
+        "seconds": time.perf_counter() - begin,
+        "settings": {
+            "data": dict(run.data),
+            "architecture": asdict(run.architecture),
+            "training": asdict(training),
+            "as_published": run.as_published,
+        },
+        "version": __version__,
+        "machine": machine(),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Where and with what it was measured."""
+    return {
+        "processor": _processor(),
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+@lru_cache(maxsize=1)
+def _dataset(name: str, options: str, published: bool, sample: int | None) -> Dataset:
+    """Kept for the next run: plans go through the seeds of one data set after the other."""
+    dataset = datasets.load(name, **json.loads(options))
+    if sample is not None:
+        dataset = dataset.select(torch.cat([indices[:sample] for indices in dataset.splits.values()]))
+    return as_published(dataset) if published else dataset

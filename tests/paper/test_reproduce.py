@@ -1,0 +1,130 @@
+import json
+
+import pytest
+import torch
+
+import eulerscan as es
+from eulerscan.cli import main
+from eulerscan.datasets import Dataset
+from eulerscan.paper import running
+from eulerscan.paper.graphs import KINDS, GraphNetwork
+from eulerscan.paper.numbers import PUBLISHED
+from eulerscan.paper.plans import PLANS, Run
+from eulerscan.paper.published import as_published
+from eulerscan.paper.rendering import render
+from eulerscan.runs import Architecture
+from eulerscan.training import Training
+
+
+def plan_of(name: str, seeds: int = 1, published: bool = False) -> list[Run]:
+    return list(PLANS[name][0](seeds, published))
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_cell_of_the_paper_is_planned(name):
+    planned = {(run.row, run.column) for run in plan_of(name)}
+    ours = {(row, column) for row, cells in PUBLISHED.get(name, {}).items() if row.startswith("ECT") for column in cells}
+    assert ours <= planned
+
+
+@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("published", [False, True])
+def test_no_two_runs_of_a_plan_are_the_same(name, published):
+    runs = plan_of(name, 3, published)
+    assert len({run.key for run in runs}) == len(runs)
+
+
+def test_the_parameter_budgets_are_those_of_the_paper():
+    for run in plan_of("small-graphs"):
+        dim, classes = (2, 15) if run.column.startswith("letter") else (38, 2)
+        parameters = sum(p.numel() for p in run.architecture.build(dim, classes).parameters())
+        low, high = {"ECT+CNN 4K": (3500, 4500), "ECT+CNN 65K": (60000, 66000), "GIN": (8000, 10500)}.get(run.row, (4500, 6500))
+        assert low <= parameters <= high
+    for run in plan_of("superpixels"):
+        if run.timing_only:
+            assert 90_000 <= sum(p.numel() for p in run.architecture.build(3, 10).parameters()) <= 110_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_graph_networks_treat_each_graph_by_itself(kind, rng):
+    network = GraphNetwork(kind, 2, 3, hidden=8).eval()
+    clouds = [torch.tensor(rng.normal(size=(n, 2)), dtype=torch.float32) for n in (4, 1, 6)]
+    graphs = [es.Complex(p, [torch.tensor([[0], [len(p) - 1]])] if len(p) > 1 else []) for p in clouds]
+    together = network(es.collate(graphs))
+    for graph, logits in zip(graphs, together, strict=True):
+        torch.testing.assert_close(network(graph)[0], logits, rtol=1e-4, atol=1e-5)
+
+
+def test_the_published_code_counted_edges_twice_and_took_one_mean():
+    square = es.Complex(torch.tensor([[0.0, 10], [2, 10], [2, 12], [0, 12]]), [torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])])
+    parts = {"train": torch.tensor([0]), "val": torch.tensor([1]), "test": torch.tensor([2])}
+    data = Dataset("squares", es.collate([square] * 3), torch.zeros(3, dtype=torch.int64), ("square",), parts)
+    quirky = as_published(data)
+    assert quirky.shapes.euler_characteristic().tolist() == [-4, -4, -4]
+    assert quirky.shapes[0].points.sum().item() == pytest.approx(0, abs=1e-5)
+    assert quirky.shapes[0].points.mean(dim=0).abs().min() > 0.5  # each axis by itself is not centred
+    assert quirky.shapes.points.norm(dim=1).max().item() == pytest.approx(1)
+    assert set(quirky.splits) == {"train", "test"}
+
+
+@pytest.fixture
+def tiny_plan():
+    model = Architecture("mlp", num_directions=4, num_thresholds=4, hidden=(4,))
+    data = {"num_shapes": 8, "num_points": 20}
+    return [Run("ablation", "ECT+MLP", "4", "manifolds", model, Training(epochs=2, seed=seed), data) for seed in (0, 1)]
+
+
+def test_finished_runs_are_skipped_and_a_cut_line_is_done_again(tmp_path, tiny_plan, monkeypatch):
+    lines = tmp_path / "ablation.jsonl"
+    records = running.run_plan(tiny_plan, lines, work=tmp_path / "work")
+    assert [record["seed"] for record in records] == [0, 1]
+    fields = "experiment dataset model preset seed parameters test_accuracy epochs seconds_per_epoch settings version"
+    assert set(fields.split()) <= set(records[0])
+    whole = lines.read_text()
+    lines.write_text(whole[:-40])
+    executed = []
+    real = running.execute
+    monkeypatch.setattr(running, "execute", lambda run, *rest, **more: executed.append(run) or real(run, *rest, **more))
+    again = running.run_plan(tiny_plan, lines, work=tmp_path / "work")
+    assert executed == [tiny_plan[1]]
+    drop = ("seconds", "seconds_per_epoch")
+    same = [[{k: v for k, v in record.items() if k not in drop} for record in r] for r in (records, again)]
+    assert json.dumps(same[0]) == json.dumps(same[1])
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_tables_hold_means_deviations_and_the_numbers_of_the_paper(tmp_path):
+    record = {
+        "key": "",
+        "experiment": "directions",
+        "parameters": 1065,
+        "epochs": 10,
+        "seconds_per_epoch": 1.5,
+        "seconds": 30.0,
+    }
+    record |= {"version": "0", "machine": {"processor": "abacus", "threads": 2, "python": "3", "torch": "2"}, "column": "mnist"}
+    rows = [record | {"row": "ECT+MLP, learnable", "test_accuracy": a} for a in (80.0, 84.0)]
+    render("directions", rows, tmp_path)
+    table = (tmp_path / "directions.md").read_text()
+    assert "82.00 ± 2.83 (81.29 ± 3.39)" in table
+    assert "(77.61 ± 7.98)" in table
+    assert "abacus" in table
+    header, line = (tmp_path / "directions.csv").read_text().splitlines()
+    assert (
+        dict(zip(header.split(","), line.replace('"ECT+MLP, learnable"', "x").split(","), strict=True))["paper_accuracy"]
+        == "81.29"
+    )
+
+
+@pytest.mark.usefixtures("mirror")
+@pytest.mark.parametrize("name", PLANS)
+def test_a_small_version_of_every_table_runs(name, tmp_path, capsys):
+    options = ["--seeds", "1", "--sample", "8", "--results", str(tmp_path / "results"), "--work", str(tmp_path / "work")]
+    with pytest.raises(SystemExit) as exit:
+        main(["reproduce", name, *options])
+    assert exit.value.code == 0
+    lines = [json.loads(line) for line in (tmp_path / "results" / f"{name}.jsonl").read_text().splitlines()]
+    assert len(lines) == len(plan_of(name))
+    assert (tmp_path / "results" / f"{name}.md").read_text() in capsys.readouterr().out
+    if name == "ablation":
+        assert (tmp_path / "results" / "ablation.pdf").stat().st_size > 1000
