@@ -26,17 +26,13 @@ def plot_shape(shape: Shape, ax: Axes | None = None, *, colour: str = "C0") -> A
     if complex.dim not in (2, 3):
         raise ValueError(f"shape must lie in the plane or in space to be drawn, got points of dimension {complex.dim}.")
     ax = ax or _new_axes(projection="3d" if complex.dim == 3 else None)
-    levels = {len(s): s.cpu().numpy() for s in complex.simplices}
     points = complex.points.detach().cpu().numpy()
-    weights = None if complex.weights is None else complex.weights[0].detach().cpu().numpy()
-    style: Any = {"color": colour} if weights is None else {"c": weights, "cmap": SEQUENTIAL}
-    if 3 in levels and levels[3].size and weights is None:
-        _fill(ax, points, levels[3], colour)
-    if 2 in levels and levels[2].size and weights is None:
-        _lines(ax, points, levels[2], colour, width=0.4 if 3 in levels else 0.8)
-    if weights is not None or 3 not in levels:
-        size = max(2.0, min(16.0, 1600 / max(1, len(points))))
-        ax.scatter(*points.T, **style, s=size, linewidths=0)  # type: ignore[misc]
+    levels = {len(s): s.cpu().numpy() for s in complex.simplices if s.numel()}
+    size = max(2.0, min(16.0, 1600 / max(1, len(points))))
+    if complex.weights is None:
+        _draw_plain(ax, points, levels, colour, size)
+    else:
+        _draw_weighted(ax, points, levels, complex.weights[0].detach().cpu().numpy(), size)
     ax.set_aspect("equal")
     return ax
 
@@ -156,19 +152,26 @@ def _matrix(values: Tensor) -> np.ndarray[Any, Any]:
     return array
 
 
-def _fill(ax: Any, points: Any, triangles: Any, colour: str) -> None:
-    if points.shape[1] == 3:
-        ax.plot_trisurf(*points.T, triangles=triangles.T, color=colour, alpha=0.5, linewidth=0)
-    else:
-        collections = require("matplotlib.collections", extra="plot")
-        ax.add_collection(collections.PolyCollection(points[triangles.T], facecolors=colour, alpha=0.25, linewidths=0))
-
-
-def _lines(ax: Any, points: Any, edges: Any, colour: str, width: float) -> None:
-    if points.shape[1] == 3:
-        collection = require("mpl_toolkits.mplot3d.art3d", extra="plot").Line3DCollection
-    else:
-        collection = require("matplotlib.collections", extra="plot").LineCollection
-    ax.add_collection(collection(points[edges.T], colors=colour, linewidths=width))
-    if points.shape[1] == 2:
+def _draw_plain(ax: Any, points: Any, levels: dict[int, Any], colour: str, size: float) -> None:
+    """Triangles and edges of one colour; points where there are no triangles."""
+    collections = require("matplotlib.collections", extra="plot")
+    in_space = points.shape[1] == 3
+    if 3 in levels and in_space:
+        ax.plot_trisurf(*points.T, triangles=levels[3].T, color=colour, alpha=0.5, linewidth=0)
+    elif 3 in levels:
+        ax.add_collection(collections.PolyCollection(points[levels[3].T], facecolors=colour, alpha=0.25, linewidths=0))
+    if 2 in levels:
+        lines = require("mpl_toolkits.mplot3d.art3d", extra="plot").Line3DCollection if in_space else collections.LineCollection
+        ax.add_collection(lines(points[levels[2].T], colors=colour, linewidths=0.4 if 3 in levels else 0.8))
+    if 3 not in levels:
+        ax.scatter(*points.T, s=size, linewidths=0, color=colour)
+    elif not in_space:
         ax.autoscale_view()
+
+
+def _draw_weighted(ax: Any, points: Any, levels: dict[int, Any], weights: Any, size: float) -> None:
+    """Triangles in the plane shaded by the weights of their vertices; otherwise the vertices alone."""
+    if 3 in levels and points.shape[1] == 2:
+        ax.tripcolor(*points.T, levels[3].T, weights, shading="gouraud", cmap=SEQUENTIAL)
+    else:
+        ax.scatter(*points.T, c=weights, cmap=SEQUENTIAL, s=size, linewidths=0)
