@@ -1,0 +1,187 @@
+"""The transform as an objective: how far two shapes are apart, and how rough a mesh is."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from .complexes import Complex
+from .layers import DivideBy, ECTLayer
+from .shapes import Shape
+
+Norm = Literal["squared", "absolute", "largest"]
+Reduction = Literal["mean", "sum", "none"]
+
+
+class ECTLoss(nn.Module):
+    """Distance between the normalised transforms of shapes, as a loss or as a regulariser in any model.
+
+    By default the mean over directions and thresholds of the squared difference of the two transforms, each divided by the
+    number of vertices of its own shape, so that clouds of different sizes can be compared. The transform sums
+    over points: neither their order nor their number has to agree, and no points are matched to each other. Gradients
+    reach the points (and weights) of both arguments.
+
+    Args:
+        dim: Dimension of the space that holds the points.
+        num_directions: T. Not needed if ``directions`` are given.
+        num_thresholds: H, evenly spaced in ``[-radius, radius]``.
+        radius: Largest height that is looked at; points further out are seen only as being outside.
+        scale: Steepness of the sigmoid. By default ``8.8 / radius``, the 8 of the paper for a radius of 1.1: soft enough for a
+            point to be drawn over half of the ball, where a sharp transform draws it to the nearest threshold only.
+        directions: ``[T, dim]``; by default evenly spread over the sphere. Of clouds, half of it sees the same
+            (:func:`directions.half_sphere`); of graphs and meshes it does not, since an edge has the height of its upper end.
+        divide_by: As in :class:`ECTLayer`. For graphs and meshes with the same connectivity every choice is the same up
+            to a factor; for meshes of different resolution ``None`` is right, since their curves count pieces and holes.
+        unit_ball: Whether to centre and scale each shape first, which makes the loss blind to place and size.
+        norm: ``"squared"`` is the mean squared difference, ``"absolute"`` the mean of its absolute value,
+            ``"largest"`` the largest absolute value.
+        reduction: Over the shapes of a batch: ``"mean"``, ``"sum"``, or ``"none"`` for one number a shape, ``[B]``.
+        device, dtype: Of the directions and thresholds.
+
+    Example:
+        >>> loss = ECTLoss(dim=2)
+        >>> circle = torch.nn.functional.normalize(torch.randn(50, 2), dim=1)
+        >>> points = torch.zeros(30, 2, requires_grad=True)
+        >>> loss(points, circle).backward()
+        >>> points.grad.shape
+        torch.Size([30, 2])
+        >>> loss(circle, circle.flip(0)).item() < 1e-12
+        True
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        num_directions: int = 64,
+        num_thresholds: int = 64,
+        *,
+        radius: float = 1.1,
+        scale: float | None = None,
+        directions: Tensor | None = None,
+        divide_by: DivideBy | None = "vertices",
+        unit_ball: bool = False,
+        norm: Norm = "squared",
+        reduction: Reduction = "mean",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        for name, value, choices in (("norm", norm, get_args(Norm)), ("reduction", reduction, get_args(Reduction))):
+            if value not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
+        self.norm = norm
+        self.reduction = reduction
+        self.layer = ECTLayer(
+            dim,
+            num_directions,
+            num_thresholds,
+            radius=radius,
+            scale=soft_scale(radius) if scale is None else scale,
+            directions=directions,
+            learn_directions=False,
+            on_sphere=False,
+            unit_ball=unit_ball,
+            divide_by=divide_by,
+            device=device,
+            dtype=dtype,
+        )
+
+    def transform(self, shape: Shape) -> Tensor:
+        """The normalised transform ``[B, T, H]``, to be computed once for a target that stays."""
+        result: Tensor = self.layer(shape)
+        return result
+
+    def forward(self, shape: Shape, target: Shape | None = None, *, transform: Tensor | None = None) -> Tensor:
+        """How far ``shape`` is from ``target``, or from the ``transform`` of one.
+
+        Args:
+            shape: One or many complexes, or anything :func:`as_complex` understands.
+            target: As many as in ``shape``, or one for all of them.
+            transform: What :meth:`transform` returned for the target, instead of the target.
+        """
+        if (target is None) == (transform is None):
+            raise ValueError("target and transform say the same thing: give one of them.")
+        ours = self.transform(shape)
+        theirs = self.transform(target) if transform is None else transform
+        if theirs.shape[1:] != ours.shape[1:] or len(theirs) not in (1, len(ours)):
+            name, hint = ("transform", " Is it the result of transform()?") if target is None else ("target", "")
+            raise ValueError(
+                f"{name} must give a transform of shape {list(ours.shape)} like the {len(ours)} shapes (or 1 for all of "
+                f"them), got {list(theirs.shape)}.{hint}"
+            )
+        difference = ours - theirs
+        if self.norm == "squared":
+            distance = difference.square().mean(dim=(1, 2))
+        elif self.norm == "absolute":
+            distance = difference.abs().mean(dim=(1, 2))
+        else:
+            distance = difference.abs().amax(dim=(1, 2))
+        if self.reduction == "none":
+            return distance
+        return distance.mean() if self.reduction == "mean" else distance.sum()
+
+    def extra_repr(self) -> str:
+        return f"norm={self.norm!r}, reduction={self.reduction!r}"
+
+
+def edge_lengths(complex: Complex) -> Tensor:
+    """``[n]``: the length of every edge.
+
+    >>> edge_lengths(Complex(torch.tensor([[0., 0], [3, 4]]), [torch.tensor([[0], [1]])]))
+    tensor([5.])
+    """
+    tail, head = _edges(complex)
+    lengths: Tensor = torch.linalg.vector_norm(complex.points[head] - complex.points[tail], dim=1)
+    return lengths
+
+
+def edge_length_loss(complex: Complex, lengths: Tensor) -> Tensor:
+    """Mean squared relative change of the edges from the given ``lengths`` ``[n]``: 0 for none, 1 for edges shrunk to nothing.
+
+    Added to another loss it keeps a mesh or graph from tearing or folding. :func:`edge_lengths` measures the lengths to keep.
+    """
+    now = edge_lengths(complex)
+    if lengths.shape != now.shape:
+        raise ValueError(f"lengths must have one entry an edge, shape {list(now.shape)}, got {list(lengths.shape)}.")
+    change: Tensor = now / lengths.clamp(min=torch.finfo(now.dtype).tiny) - 1
+    return change.square().mean()
+
+
+def laplacian_loss(complex: Complex) -> Tensor:
+    """Roughness of a mesh or graph: how far vertices lie from the mean of their neighbours.
+
+    The mean squared distance, relative to the mean squared length of an edge, so that neither the size of the shape nor its
+    units matter. A flat regular mesh has almost none, a spike at every vertex gives about 1. Vertices without an edge
+    do not count.
+
+    >>> hexagon = torch.arange(6)
+    >>> path = Complex(torch.stack([hexagon.float(), torch.zeros(6)], dim=1), [torch.stack([hexagon[:-1], hexagon[1:]])])
+    >>> laplacian_loss(path)  # nothing but the two ends, each one edge away from its neighbour
+    tensor(0.3333)
+    """
+    points = complex.points
+    tail, head = _edges(complex)
+    ends, neighbours = torch.cat([tail, head]), torch.cat([head, tail])
+    degree = points.new_zeros(len(points)).index_add(0, ends, points.new_ones(len(ends)))
+    sums = torch.zeros_like(points).index_add(0, ends, points[neighbours])
+    connected = degree > 0
+    away = points[connected] - sums[connected] / degree[connected, None]
+    edges = (points[head] - points[tail]).square().sum(dim=1).mean()
+    return away.square().sum(dim=1).mean() / edges.clamp(min=torch.finfo(points.dtype).tiny)
+
+
+def soft_scale(radius: float) -> float:
+    """The scale at which the paper optimises, 8 for a radius of 1.1, for any radius."""
+    if not 0 < radius < math.inf:
+        raise ValueError(f"radius must be positive and finite, got {radius}.")
+    return 8.8 / radius
+
+
+def _edges(complex: Complex) -> tuple[Tensor, Tensor]:
+    if 2 not in complex.rows or complex.simplices[0].shape[1] == 0:
+        raise ValueError(f"complex must have edges for this, got {complex!r}. complex.closure() adds those of triangles.")
+    tail, head = complex.simplices[0].long()
+    return tail, head

@@ -1,0 +1,372 @@
+import math
+import warnings
+
+import pytest
+import torch
+
+import eulerscan as es
+from eulerscan import testing
+from eulerscan.fitting import Fit, Transform, fit_directions, fit_points
+
+QUICK = {"steps": 120, "num_directions": 32, "num_thresholds": 32}
+FLOAT32 = {"dtype": torch.float32}
+GRAPH = testing.cycle(5, **FLOAT32).complex
+
+
+def circle(n, generator):
+    return es.directions.random(n, 2, generator)
+
+
+def chamfer(a, b):
+    distance = torch.cdist(a, b)
+    return (distance.amin(dim=0).mean() + distance.amin(dim=1).mean()) / 2
+
+
+def turned(n, angle=0.3):
+    """Directions on the circle that no grid holds."""
+    c, s = math.cos(angle), math.sin(angle)
+    return es.directions.circle(n) @ torch.tensor([[c, s], [-s, c]])
+
+
+# Points.
+
+
+@pytest.mark.parametrize("count", [60, 120, 200])
+def test_fewer_as_many_and_more_points_come_to_lie_on_the_circle(count, generator):
+    target = circle(120, generator)
+    fit = fit_points(target, num_points=count, generator=generator, **QUICK)
+    assert fit.shape.points.shape == (count, 2)
+    assert fit.loss < 1e-3 * fit.start_loss
+    assert chamfer(fit.shape.points, target) < 1.2 * chamfer(circle(count, generator), target)
+
+
+def test_points_come_to_lie_on_the_sphere(generator):
+    target = es.directions.random(150, 3, generator)
+    fit = fit_points(target, generator=generator, **QUICK)
+    assert chamfer(fit.shape.points, target) < 1.2 * chamfer(es.directions.random(150, 3, generator), target)
+
+
+@pytest.mark.parametrize("start", ["random", "back-projection"])
+def test_the_place_and_size_of_the_target_do_not_matter(start, dtype):
+    target = circle(50, torch.Generator().manual_seed(1)).to(dtype)
+    far = 300 * target + torch.tensor([4000.0, -70.0], dtype=dtype)
+    fits = [fit_points(one, start=start, generator=torch.Generator().manual_seed(2), **QUICK) for one in (target, far)]
+    assert fits[1].shape.points.dtype == dtype
+    assert fits[1].loss == pytest.approx(fits[0].loss, rel=0.5, abs=1e-8)
+    assert chamfer(fits[1].shape.points, far) < 300 * 0.05
+
+
+def test_a_given_start_is_moved_and_not_changed(generator):
+    target, start = circle(40, generator), 0.3 * circle(30, generator)
+    before = start.clone()
+    fit = fit_points(target, start=start, **QUICK)
+    assert torch.equal(start, before)
+    assert fit.shape.points.shape == start.shape
+    assert fit.loss < 1e-2 * fit.start_loss
+    assert fit.settings["start"] == "given"
+
+
+def test_the_vertices_of_a_mesh_are_what_a_cloud_is_fitted_to(generator):
+    mesh = testing.torus(**FLOAT32).complex
+    cloud, vertices = (fit_points(one, generator=torch.Generator().manual_seed(0), **QUICK) for one in (mesh, mesh.points))
+    assert cloud.shape.rows == ()
+    torch.testing.assert_close(cloud.shape.points, vertices.shape.points)
+
+
+def test_a_point_of_twice_the_weight_is_two_points(generator):
+    points = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
+    heavy = es.Complex(points, weights=[torch.tensor([2.0, 1.0])])
+    fit = fit_points(heavy, num_points=3, generator=generator, **QUICK)
+    assert sorted((fit.shape.points[:, 0] > 0).tolist()) == [False, True, True]
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "lbfgs", torch.optim.RMSprop])
+def test_every_optimiser_comes_down(optimiser, generator):
+    fit = fit_points(circle(40, generator), optimiser=optimiser, generator=generator, **QUICK)
+    assert fit.loss < 1e-2 * fit.start_loss
+
+
+def test_the_scale_goes_from_soft_to_sharp_and_all_steps_are_remembered(generator):
+    fit = fit_points(circle(20, generator), generator=generator, **QUICK)
+    assert fit.history.shape == fit.scales.shape == (120,)
+    assert fit.scales.unique().tolist() == pytest.approx(fit.settings["scales"])
+    assert fit.scales[0] == pytest.approx(8.0)
+    assert fit.scales[-1] == pytest.approx(4 / (2.2 / 31))
+    assert (fit.scales.diff() >= 0).all()
+    assert fit.stopped == "steps"
+    with pytest.raises(AttributeError):
+        fit.loss = 0.0
+
+
+def test_the_same_seed_gives_the_same_fit(generator):
+    target = circle(30, generator)
+    one, two = (fit_points(target, generator=torch.Generator().manual_seed(5), **QUICK) for _ in range(2))
+    assert torch.equal(one.shape.points, two.shape.points)
+    state = torch.random.get_rng_state()
+    fit_points(target, generator=generator, steps=2)
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_the_best_of_several_starts_is_kept(generator):
+    fit = fit_points(circle(10, generator), restarts=3, steps=20, generator=generator)
+    assert len(fit.restart_losses) == 3
+    assert fit.loss == min(fit.restart_losses)
+
+
+def test_a_loss_below_the_tolerance_ends_every_stage(generator):
+    fit = fit_points(circle(20, generator), tolerance=1e-3, generator=generator, **QUICK)
+    assert fit.stopped == "tolerance"
+    assert len(fit.history) < 120
+
+
+def test_the_callback_sees_every_step_in_the_coordinates_of_the_target(generator):
+    target, seen = 5 + circle(30, generator), []
+    fit_points(target, callback=lambda *step: seen.append(step), generator=generator, steps=8)
+    assert [step for step, _, _ in seen] == list(range(1, 9))
+    assert all(math.isfinite(loss) for _, loss, _ in seen)
+    assert all((complex.points.mean(dim=0) - 5).abs().max() < 1 for _, _, complex in seen)
+
+
+def test_an_extra_loss_is_obeyed(generator):
+    target = circle(60, generator)
+    fit = fit_points(target, extra_loss=lambda shape: shape.points[:, 1].relu().square().mean(), generator=generator, **QUICK)
+    assert fit.shape.points[:, 1].max() < 0.5
+
+
+def test_one_point_is_found_where_it_is(generator):
+    fit = fit_points(torch.tensor([[3.0, 4.0]]), generator=generator, **QUICK)
+    torch.testing.assert_close(fit.shape.points, torch.tensor([[3.0, 4.0]]), atol=1e-2, rtol=0)
+
+
+@pytest.mark.parametrize("dim", [1, 4])
+def test_other_dimensions_are_fitted_too(dim, generator):
+    target = torch.rand(20, dim, generator=generator)
+    fit = fit_points(target, generator=generator, **QUICK)
+    assert fit.loss < 0.02 * fit.start_loss
+
+
+# Graphs and meshes.
+
+
+def test_a_jittered_graph_goes_back_to_its_place(generator):
+    target = testing.random_graph(20, 30, generator=generator, **FLOAT32).complex
+    start = target.with_points(target.points + 0.03 * torch.randn(20, 2, generator=generator))
+    fit = fit_points(target, start=start, steps=300)
+    assert fit.shape.simplices[0].tolist() == target.simplices[0].tolist()
+    assert fit.loss < 0.02 * fit.start_loss
+    assert (fit.shape.points - target.points).norm(dim=1).mean() < 0.2 * (start.points - target.points).norm(dim=1).mean()
+
+
+def test_a_noisy_mesh_becomes_smooth_without_a_fold(generator):
+    target = testing.sphere(2, **FLOAT32).complex
+    start = target.with_points(target.points + 0.08 * torch.randn(target.points.shape, generator=generator))
+    fit = fit_points(target, start=start, steps=300)
+    assert fit.loss < 0.02 * fit.start_loss
+    triangles = target.simplices[1].long()
+
+    def normals(complex):
+        a, b, c = complex.points[triangles]
+        return torch.linalg.cross(b - a, c - a)
+
+    assert ((normals(fit.shape) * normals(target)).sum(dim=1) > 0).all()
+    assert fit.settings["laplacian"] == 0.01
+
+
+def test_edges_can_be_kept_at_their_length(generator):
+    start = testing.cycle(12, **FLOAT32).complex
+    target = start.with_points(start.points * torch.tensor([1.0, 0.3]))
+    free, kept = (fit_points(target, start=start, edge_length=weight, **QUICK) for weight in (0.0, 10.0))
+    lengths = es.losses.edge_lengths(start)
+    change = [es.losses.edge_length_loss(fit.shape, lengths) for fit in (free, kept)]
+    assert change[1] < 0.2 * change[0]
+
+
+def test_a_mesh_is_fitted_to_a_transform_alone(generator):
+    target = testing.sphere(1, **FLOAT32).complex
+    target = target.with_points(target.points * torch.tensor([0.9, 0.6, 0.5]))
+    seen = Transform.of(target, es.directions.fibonacci(48), es.thresholds(32), scale=30.0)
+    start = target.with_points(0.7 * torch.nn.functional.normalize(target.points, dim=1))
+    fit = fit_points(seen, start=start, steps=200)
+    assert fit.loss < 0.05 * fit.start_loss
+
+
+def test_weights_that_learn_elsewhere_are_left_alone(generator):
+    weights = [torch.ones(5, requires_grad=True), torch.ones(5, requires_grad=True)]
+    cycle = es.Complex(testing.cycle(5, **FLOAT32).complex.points, [GRAPH.simplices[0]], weights=weights)
+    fit_points(cycle, start=cycle.with_points(0.9 * cycle.points), **QUICK)
+    assert weights[0].grad is None
+
+
+# The inverse problem.
+
+
+@pytest.mark.parametrize("scale", [math.inf, 50.0])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_points_are_recovered_from_their_transform(dim, scale, generator):
+    target = torch.rand(12, dim, generator=generator) - 0.5
+    seen = Transform.of(target, es.directions.half_sphere(48, dim), es.thresholds(48), scale=scale)
+    fit = fit_points(seen, generator=generator, steps=200)
+    assert fit.settings["start"] == "back-projection"
+    distance = torch.cdist(fit.shape.points, target)
+    assert sorted(distance.argmin(dim=1).tolist()) == list(range(12))
+    assert distance.amin(dim=1).max() < seen.step / 2
+
+
+# Directions.
+
+
+@pytest.mark.parametrize("on_sphere", [True, False])
+@pytest.mark.parametrize("start", ["half", "equal"])
+def test_directions_are_learned_from_one_side_of_the_circle(start, on_sphere, generator):
+    cloud = 0.7 * circle(100, generator) + torch.tensor([0.3, 0.2])
+    angle = math.pi * torch.rand(16, generator=generator)
+    begin = torch.stack([angle.cos(), angle.sin()], dim=1)
+    begin = begin if start == "half" else begin[:1].repeat(16, 1)
+    wanted = Transform.of(cloud, turned(16), es.thresholds(32), scale=8.0)
+    fit = fit_directions(cloud, wanted, start=begin, on_sphere=on_sphere, steps=200)
+    assert fit.loss < 0.01 * fit.start_loss
+    assert (fit.directions.norm(dim=1) - 1).abs().max() < 0.15
+
+
+def test_directions_caught_on_the_wrong_side_are_found_by_looking_elsewhere(generator):
+    cloud = torch.randn(30, 2, generator=generator) / 3
+    wanted = Transform.of(cloud, turned(16), es.thresholds(32), scale=8.0)
+    begin = torch.tensor([[1.0, 0.0]]).repeat(16, 1)
+    plain, again = (fit_directions(cloud, wanted, start=begin, restarts=n, steps=150) for n in (0, 1))
+    assert again.loss < 1e-3 * plain.loss
+    torch.testing.assert_close(again.directions, turned(16), atol=0.02, rtol=0)
+    assert len(again.history) == 300
+    assert len(plain.history) == 150
+
+
+def test_a_turned_copy_is_seen_from_turned_directions(generator):
+    cloud = torch.randn(30, 3, generator=generator) / 3
+    rotation = torch.linalg.qr(torch.randn(3, 3, generator=generator)).Q
+    fit = fit_directions(cloud, cloud @ rotation.T, num_directions=12, steps=200, generator=generator)
+    torch.testing.assert_close(fit.directions, es.directions.fibonacci(12) @ rotation, atol=0.05, rtol=0)
+
+
+def test_an_exact_transform_without_directions_is_enough(generator):
+    cloud = torch.randn(30, 2, generator=generator) / 3
+    values = es.ect(cloud, turned(8), es.thresholds(48))
+    seen = []
+    fit = fit_directions(
+        cloud, Transform(values, None, es.thresholds(48)), steps=150, generator=generator, callback=lambda *s: seen.append(s)
+    )
+    torch.testing.assert_close(fit.directions, turned(8), atol=0.05, rtol=0)
+    assert seen[-1][2].shape == (8, 2)
+
+
+# What goes wrong.
+
+
+def test_a_fit_that_diverges_says_so_and_keeps_the_best(generator):
+    target, start = circle(30, generator), 0.9 * circle(30, generator)
+    with pytest.warns(RuntimeWarning, match=r"diverged at step \d+; the best state is kept.*smaller than 1000"):
+        fit = fit_points(target, start=start, learning_rate=1000.0, **QUICK)
+    assert fit.stopped == "diverged"
+    assert fit.loss <= fit.start_loss
+    assert fit.shape.points.abs().max() < 2
+
+
+def test_a_loss_that_is_no_number_ends_the_fit_with_the_best_state(generator):
+    def cracks(shape):
+        return torch.where(shape.points.abs().max() < 0.9, 0.0, torch.nan)
+
+    with pytest.warns(RuntimeWarning, match="diverged"):
+        fit = fit_points(circle(30, generator), start=0.5 * circle(30, generator), extra_loss=cracks, **QUICK)
+    assert fit.stopped == "diverged"
+    assert fit.shape.points.isfinite().all()
+    assert fit.loss < fit.start_loss
+
+
+def test_a_fit_that_finds_nothing_better_says_so_and_returns_its_start(generator):
+    target = circle(30, generator)
+    start = target + 1e-3
+    with pytest.warns(RuntimeWarning, match="nothing better than its start in 3 steps"):
+        fit = fit_points(target, start=start, steps=3, learning_rate=2.0)
+    assert fit.stopped == "no improvement"
+    torch.testing.assert_close(fit.shape.points, start)
+
+
+def test_a_perfect_start_is_no_reason_to_warn(generator):
+    target = circle(30, generator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit = fit_points(target, start=target, steps=5)
+    assert isinstance(fit, Fit)
+    torch.testing.assert_close(fit.shape.points, target)
+
+
+CLOUD = torch.rand(5, 2)
+SEEN = Transform.of(CLOUD, es.directions.circle(4), es.thresholds(8), scale=20.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: fit_points(torch.zeros(0, 2)), ValueError, "target must have at least one point"),
+        (lambda: fit_points(torch.full((3, 2), torch.nan)), ValueError, "target: points must be finite"),
+        (lambda: fit_points("bunny.ply"), TypeError, "target: shape must be a Complex"),
+        (lambda: fit_points(torch.rand(2, 5, 2)), ValueError, "target must be one complex, got 2"),
+        (lambda: fit_points(CLOUD, num_points=0), ValueError, "num_points must be at least 1, got 0"),
+        (lambda: fit_points(CLOUD, num_points=2.5), TypeError, "num_points must be an int"),
+        (
+            lambda: fit_points(CLOUD, start=torch.rand(5, 3)),
+            ValueError,
+            "start must have points of dimension 2 like the target, got 3",
+        ),
+        (
+            lambda: fit_points(SEEN, start=torch.rand(5, 3)),
+            ValueError,
+            "start must have points of dimension 2 like the target, got 3",
+        ),
+        (lambda: fit_points(CLOUD, start=torch.zeros(0, 2)), ValueError, "start must have at least one point"),
+        (
+            lambda: fit_points(CLOUD, start="centre"),
+            ValueError,
+            "start must be a shape or one of random, back-projection, got 'centre'",
+        ),
+        (lambda: fit_points(CLOUD, start=CLOUD, num_points=3), ValueError, "num_points must be left out where start is given"),
+        (lambda: fit_points(CLOUD, start=CLOUD, restarts=2), ValueError, "restarts must be 1 where start is given"),
+        (lambda: fit_points(CLOUD, restarts=0), ValueError, "restarts must be at least 1"),
+        (lambda: fit_points(CLOUD, start=GRAPH), ValueError, "target must have simplices like start.*pass start.points"),
+        (lambda: fit_points(CLOUD, directions=[[1.0, 0.0]]), TypeError, "directions must be a torch.Tensor .* got list"),
+        (lambda: fit_points(CLOUD, directions=torch.rand(4, 3)), ValueError, r"directions must have shape \[T, 2\]"),
+        (lambda: fit_points(CLOUD, directions=torch.rand(4, 2), num_directions=4), ValueError, "the same thing twice"),
+        (lambda: fit_points(SEEN, num_directions=4), ValueError, "must be left out: target is a Transform"),
+        (lambda: fit_points(CLOUD, scales=[8, math.inf]), ValueError, "scales must be positive and finite.*no gradient"),
+        (lambda: fit_points(CLOUD, scales=[50, 8]), ValueError, "from soft to sharp"),
+        (lambda: fit_points(CLOUD, scales=[]), ValueError, "scales must be"),
+        (lambda: fit_points(SEEN, scales=[8, 100]), ValueError, "not be sharper than that of the target, 20, got 100"),
+        (lambda: fit_points(CLOUD, steps=0), ValueError, "steps must be at least 1"),
+        (lambda: fit_points(CLOUD, learning_rate=0.0), ValueError, "learning_rate must be positive"),
+        (lambda: fit_points(CLOUD, tolerance=-1.0), ValueError, "tolerance must not be negative"),
+        (lambda: fit_points(CLOUD, optimiser="newton"), ValueError, "optimiser must be one of adam, lbfgs or a function"),
+        (lambda: fit_points(CLOUD, edge_length=1.0), ValueError, "must have edges"),
+        (lambda: fit_points(Transform(SEEN.values, None, SEEN.thresholds)), ValueError, "target must have directions"),
+        (lambda: fit_points(Transform(-SEEN.values, SEEN.directions, SEEN.thresholds)), ValueError, "the transform of a cloud"),
+        (lambda: fit_points(es.Complex(CLOUD, weights=[-torch.ones(5)])), ValueError, "weights have a positive sum, got -5"),
+        (
+            lambda: fit_directions(CLOUD, torch.rand(5, 3)),
+            ValueError,
+            "target must have points of dimension 2 like the shape, got 3",
+        ),
+        (lambda: fit_directions(torch.zeros(0, 2), CLOUD), ValueError, "shape must have at least one point"),
+        (
+            lambda: fit_directions(CLOUD, SEEN, start=torch.rand(2, 4)),
+            ValueError,
+            r"shape \[4, 2\], got \[2, 4\]. Did you pass it transposed",
+        ),
+        (lambda: fit_directions(CLOUD, SEEN, start=torch.full((4, 2), torch.nan)), ValueError, "start must be finite, got nan"),
+        (
+            lambda: fit_directions(CLOUD, SEEN, start=[1.0]),
+            TypeError,
+            "start must be a torch.Tensor of floating point, got list",
+        ),
+        (lambda: fit_directions(CLOUD, SEEN, restarts=-1), ValueError, "restarts must not be negative, got -1"),
+    ],
+)
+def test_what_cannot_be_fitted_is_named(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
