@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 
 
-def plot_shape(shape: Shape, ax: Axes | None = None, *, colour: str = "C0") -> Axes:
-    """One complex in the plane or in space: triangles, edges and points. Weights of vertices are shades."""
+def plot_shape(shape: Shape, ax: Axes | None = None, *, colour: str = "C0", size: float | None = None) -> Axes:
+    """One complex in the plane or in space: triangles, edges and points of a ``size``. Weights of vertices are shades."""
     complex = _one(shape)
     if complex.dim not in (2, 3):
         raise ValueError(f"shape must lie in the plane or in space to be drawn, got points of dimension {complex.dim}.")
     ax = ax or _new_axes(projection="3d" if complex.dim == 3 else None)
     points = complex.points.detach().cpu().numpy()
     levels = {len(s): s.cpu().numpy() for s in complex.simplices if s.numel()}
-    size = max(2.0, min(16.0, 1600 / max(1, len(points))))
+    size = max(2.0, min(16.0, 1600 / max(1, len(points)))) if size is None else size
     if complex.weights is None:
         _draw_plain(ax, points, levels, colour, size)
     else:

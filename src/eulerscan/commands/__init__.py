@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from tyro.conf import subcommand
 
 from . import data as data_sets
+from .fit import fit
 from .predict import evaluate, predict
 from .reproduce import reproduce
 from .train import train
@@ -27,5 +28,6 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "train": train,
     "evaluate": evaluate,
     "predict": predict,
+    "fit": fit,
     "reproduce": reproduce,
 }

@@ -1,4 +1,4 @@
-"""From what other libraries and files hold to a :class:`~eulerscan.Complex`. Libraries are loaded when needed."""
+"""From what other libraries and files hold to a :class:`~eulerscan.Complex`, and back. Libraries are loaded when needed."""
 
 from .files import READABLE, read
 from .gudhi import from_simplex_tree
@@ -7,9 +7,11 @@ from .networkx import from_networkx
 from .pyg import from_pyg, to_pyg
 from .triangulate import alpha_complex, delaunay
 from .trimesh import from_trimesh
+from .writing import WRITABLE, write
 
 __all__ = [
     "READABLE",
+    "WRITABLE",
     "alpha_complex",
     "delaunay",
     "from_image",
@@ -20,4 +22,5 @@ __all__ = [
     "from_trimesh",
     "read",
     "to_pyg",
+    "write",
 ]

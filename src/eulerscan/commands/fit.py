@@ -1,0 +1,78 @@
+"""``eulerscan fit``: points, or the vertices of a shape, moved until their transform is that of a target."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import torch
+from tyro.conf import Positional
+
+from ..convert import WRITABLE, read, write
+from ..fitting import fit_points
+from ..paper.optimising import Recorder, animate, draw_points
+
+
+def fit(
+    target: Positional[Path],
+    /,
+    *,
+    output: Path,
+    num_points: int | None = None,
+    start: Path | None = None,
+    num_directions: int | None = None,
+    num_thresholds: int = 64,
+    steps: int = 600,
+    restarts: int = 1,
+    seed: int = 0,
+    figure: Path | None = None,
+    animation: Path | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Fit a cloud of points to a shape, or bend one shape to another, by their transforms alone.
+
+    Example: `eulerscan fit bunny.obj --num-points 500 --output sparse.ply --figure fit.png`
+
+    Args:
+        target: File of the wanted shape: a mesh, points, a graph or an image.
+        output: File for the result: .ply, .csv, .xyz, .npy, .npz for points; .ply, .obj, .off, .stl, .npz for meshes.
+        num_points: Size of the cloud. Default: as many points as the target has vertices.
+        start: File of a shape to begin with, whose connectivity stays and whose vertices move. Default: random points.
+        num_directions: Directions to look from. Default: 64 in the plane, 128 in space.
+        num_thresholds: Heights in each direction; more see finer details.
+        steps: Steps of descent in all.
+        restarts: Random starts to try; the best result is kept.
+        seed: Of random starts.
+        figure: Picture of start, result and target, such as fit.png.
+        animation: Moving picture of the fit, such as fit.gif.
+        overwrite: Replace files that are there already.
+    """
+    if output.suffix.lower() not in WRITABLE:
+        raise ValueError(f"--output must end with one of {', '.join(WRITABLE)}, got {output.name!r}.")
+    for path in (output, figure, animation):
+        if path is not None and path.exists() and not overwrite:
+            raise FileExistsError(f"{path} is there already. Use --overwrite to replace it.")
+    wanted = read(target)
+    begin = time.perf_counter()
+    recorder = Recorder(every=max(1, steps // 60))
+    found = fit_points(
+        wanted,
+        num_points=num_points,
+        start=None if start is None else read(start),
+        num_directions=num_directions,
+        num_thresholds=num_thresholds,
+        steps=steps,
+        restarts=restarts,
+        callback=recorder if figure or animation else None,
+        generator=torch.Generator().manual_seed(seed),
+    )
+    seconds = time.perf_counter() - begin
+    write(found.shape, output)
+    if figure is not None:
+        draw_points(recorder.shapes[0], found.shape, wanted, figure)
+    if animation is not None:
+        animate([*recorder.shapes, found.shape], wanted, animation)
+    print(
+        f"{output}: {len(found.shape.points)} points; difference of the transforms {found.loss:.3g}, which is "
+        f"{100 * found.loss / found.start_loss:.3g} % of what it was at the start; {seconds:.1f} s"
+    )

@@ -1,0 +1,55 @@
+import pytest
+import torch
+
+import eulerscan as es
+from eulerscan.convert import WRITABLE, write
+from eulerscan.convert.writing import MESHES, POINTS
+
+TETRAHEDRON = es.Complex(torch.rand(4, 3), [torch.tensor([[0], [1], [2], [3]])]).closure()
+SPHERE = es.Complex(TETRAHEDRON.points, TETRAHEDRON.simplices[:2])
+GRAPH = es.Complex(TETRAHEDRON.points, TETRAHEDRON.simplices[:1])
+CLOUD = es.Complex(torch.rand(7, 3))
+
+
+def same_transform(one: es.Complex, other: es.Complex) -> None:
+    directions, heights = es.directions.fibonacci(9), es.thresholds(12, radius=2.0)
+    torch.testing.assert_close(es.ect(one, directions, heights, scale=20.0), es.ect(other, directions, heights, scale=20.0))
+
+
+@pytest.mark.parametrize(
+    ("shape", "ending"),
+    [
+        *((CLOUD, ending) for ending in (*POINTS, ".ply", ".npz")),
+        *((SPHERE, ending) for ending in (*MESHES, ".npz")),
+        (GRAPH, ".npz"),
+        (TETRAHEDRON, ".npz"),
+    ],
+)
+def test_what_is_written_is_read_back(shape, ending, tmp_path):
+    path = tmp_path / f"shape{ending}"
+    write(shape, path)
+    same_transform(es.read(path), shape)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("shape", "name", "text"),
+    [
+        (CLOUD, "a.txt", r"path must end with one of .npz, .csv.*got 'a.txt'"),
+        (es.collate([CLOUD, CLOUD]), "a.npz", "must be one complex, got 2"),
+        (es.Complex(torch.rand(2, 3), weights=[torch.rand(2)]), "a.npz", "must have no weights"),
+        (SPHERE, "a.csv", ".csv files have no place for 2-simplices"),
+        (GRAPH, "a.ply", ".ply files have no place for 1-simplices. Use .npz"),
+        (TETRAHEDRON, "a.obj", ".obj files have no place for 3-simplices"),
+        (CLOUD, "a.stl", "must have triangles for .stl files"),
+        (es.Complex(torch.rand(3, 4)), "a.ply", "in the plane or in space, got dimension 4"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_named_and_nothing_is_left_behind(shape, name, text, tmp_path):
+    with pytest.raises(ValueError, match=text):
+        write(shape, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_everything_writable_is_readable():
+    assert set(WRITABLE) <= set(es.convert.READABLE)
