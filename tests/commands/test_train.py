@@ -21,14 +21,6 @@ from eulerscan.runs import load
 TINY = ["--model", "mlp", "--num-directions", "6", "--num-thresholds", "8", "--hidden", "12"]
 
 
-def run(capsys, *arguments, status: int = 0):
-    with pytest.raises(SystemExit) as exit:
-        main([str(a) for a in arguments])
-    out, err = capsys.readouterr()
-    assert exit.value.code == status, err
-    return out, err
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Spheres and tori in several formats."""
@@ -51,10 +43,9 @@ def trained(folder, tmp_path_factory):
     return output
 
 
-def test_a_data_set_is_trained_with_several_seeds(capsys, tmp_path):
+def test_a_data_set_is_trained_with_several_seeds(run, tmp_path):
     output = tmp_path / "out"
     out, _ = run(
-        capsys,
         "train",
         "manifolds",
         "--data",
@@ -77,7 +68,6 @@ def test_a_data_set_is_trained_with_several_seeds(capsys, tmp_path):
         with Image.open(output / "seed-0" / f"{name}.png") as picture:
             assert picture.size[0] > 300
     _, err = run(
-        capsys,
         "train",
         "manifolds",
         "--data",
@@ -92,7 +82,6 @@ def test_a_data_set_is_trained_with_several_seeds(capsys, tmp_path):
     )
     assert "--resume" in err
     again, _ = run(
-        capsys,
         "train",
         "manifolds",
         "--data",
@@ -110,9 +99,9 @@ def test_a_data_set_is_trained_with_several_seeds(capsys, tmp_path):
     assert again.splitlines()[:4] == out.splitlines()[:4]
 
 
-def test_predictions_for_files_equal_those_in_memory(capsys, folder, trained, tmp_path):
+def test_predictions_for_files_equal_those_in_memory(run, folder, trained, tmp_path):
     table = tmp_path / "predictions.csv"
-    run(capsys, "predict", trained / "seed-0", folder, "--output", table)
+    run("predict", trained / "seed-0", folder, "--output", table)
     rows = list(csv.DictReader(table.read_text().splitlines()))
     assert len(rows) == 20
     model, _ = load(trained / "seed-0")
@@ -126,27 +115,27 @@ def test_predictions_for_files_equal_those_in_memory(capsys, folder, trained, tm
     assert np.mean([row["class"] in row["file"] for row in rows]) >= 0.9
 
 
-def test_a_corrupt_file_among_many_is_reported_and_skipped(capsys, folder, trained, tmp_path):
+def test_a_corrupt_file_among_many_is_reported_and_skipped(run, folder, trained, tmp_path):
     bad = tmp_path / "bad.obj"
     bad.write_bytes(b"\x00\x01garbage")
     flat = tmp_path / "flat.csv"
     flat.write_text("0,0\n1,0\n0,1\n")
-    out, err = run(capsys, "predict", trained / "seed-0", bad, folder / "torus" / "0.obj", flat, status=1)
+    out, err = run("predict", trained / "seed-0", bad, folder / "torus" / "0.obj", flat, status=1)
     assert "0.obj" in out
     assert "bad.obj" not in out
     assert f"skipped {bad}" in err
     assert "points of dimension 2, the model was trained on 3" in err
 
 
-def test_evaluating_gives_the_scores_of_training(capsys, trained):
-    out, _ = run(capsys, "evaluate", trained / "seed-0", "--as-json")
+def test_evaluating_gives_the_scores_of_training(run, trained):
+    out, _ = run("evaluate", trained / "seed-0", "--as-json")
     result = json.loads((trained / "seed-0" / "result.json").read_text())
     assert json.loads(out)["accuracy"] == result["test_accuracy"]
-    out, _ = run(capsys, "evaluate", trained / "seed-0")
+    out, _ = run("evaluate", trained / "seed-0")
     assert "confusion on 4 shapes of the test split" in out
 
 
-def test_images_are_shapes_too(capsys, tmp_path, rng):
+def test_images_are_shapes_too(run, tmp_path, rng):
     for name, hole in (("ring", True), ("disc", False)):
         for i in range(5):
             y, x = np.mgrid[:24, :24] - 11.5
@@ -155,7 +144,6 @@ def test_images_are_shapes_too(capsys, tmp_path, rng):
             (tmp_path / "in" / name).mkdir(parents=True, exist_ok=True)
             Image.fromarray((255 * image).astype(np.uint8)).save(tmp_path / "in" / name / f"{i}.png")
     run(
-        capsys,
         "train",
         "--folder",
         tmp_path / "in",
@@ -167,7 +155,7 @@ def test_images_are_shapes_too(capsys, tmp_path, rng):
         "--output",
         tmp_path / "out",
     )
-    out, _ = run(capsys, "predict", tmp_path / "out" / "seed-0", tmp_path / "in")
+    out, _ = run("predict", tmp_path / "out" / "seed-0", tmp_path / "in")
     assert len(out.splitlines()) == 12
 
 
@@ -187,15 +175,15 @@ def test_images_are_shapes_too(capsys, tmp_path, rng):
         (["predict", "nowhere", "a.obj"], "nowhere is not a folder"),
     ],
 )
-def test_slips_are_answered_with_a_sentence(capsys, arguments, text, tmp_path, monkeypatch):
+def test_slips_are_answered_with_a_sentence(run, arguments, text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    _, err = run(capsys, *arguments, status=2)
+    _, err = run(*arguments, status=2)
     assert text in err.replace("\n", " ")
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folders_that_are_no_data_set_are_named(capsys, tmp_path):
+def test_folders_that_are_no_data_set_are_named(run, tmp_path):
     point_file = "0,0,0\n1,0,0\n0,1,0\n"
     (tmp_path / "cat").mkdir()
     (tmp_path / "cat" / "1.csv").write_text(point_file)
@@ -207,13 +195,13 @@ def test_folders_that_are_no_data_set_are_named(capsys, tmp_path):
         if extra:
             path = tmp_path / extra
             path.mkdir(exist_ok=True) if not path.suffix else path.write_text(point_file)
-        _, err = run(capsys, "train", "--folder", tmp_path, status=2)
+        _, err = run("train", "--folder", tmp_path, status=2)
         assert text in err.replace("\n", " ")
     for name in ("cat", "dog"):
         for i in range(1, 4):
             (tmp_path / name / f"{i}.csv").write_text(point_file)
     (tmp_path / "dog" / "4.csv").write_text("0,0\n1,1\n")
-    _, err = run(capsys, "train", "--folder", tmp_path, status=2)
+    _, err = run("train", "--folder", tmp_path, status=2)
     assert "must have points of the same dimension, got 3 in" in err
     assert "4.csv" in err
 
@@ -234,8 +222,8 @@ KILLED = [
 ]
 
 
-def test_a_run_killed_at_any_moment_resumes_to_the_same_result(tmp_path, capsys):
-    run(capsys, *KILLED, "--output", tmp_path / "whole")
+def test_a_run_killed_at_any_moment_resumes_to_the_same_result(tmp_path, run):
+    run(*KILLED, "--output", tmp_path / "whole")
     command = [sys.executable, "-m", "eulerscan", *KILLED, "--output", str(tmp_path / "killed"), "--resume"]
     lines = tmp_path / "killed" / "seed-0" / "metrics.jsonl"
     for epochs in (2, 6):
@@ -245,17 +233,16 @@ def test_a_run_killed_at_any_moment_resumes_to_the_same_result(tmp_path, capsys)
                 assert time.monotonic() < deadline
                 time.sleep(0.002)
             process.send_signal(signal.SIGKILL if os.name != "nt" else signal.SIGTERM)
-    run(capsys, *KILLED, "--output", tmp_path / "killed", "--resume")
+    run(*KILLED, "--output", tmp_path / "killed", "--resume")
     one, other = (json.loads((tmp_path / name / "seed-0" / "result.json").read_text()) for name in ("whole", "killed"))
     del one["seconds_per_epoch"], other["seconds_per_epoch"]
     assert one == other  # sha256 of the weights included
 
 
-def test_tensorboard_gets_the_numbers_of_every_epoch(capsys, tmp_path):
+def test_tensorboard_gets_the_numbers_of_every_epoch(run, tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     run(
-        capsys,
         "train",
         "manifolds",
         "--data",
