@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import eulerscan as es
-from eulerscan.augmentation import Augmentation
+from eulerscan.augmentation import Augmentation, rotations
 
 
 def clouds(dim: int) -> es.Complex:
@@ -74,3 +74,10 @@ def test_what_makes_no_sense_is_named(options):
     (name,) = options
     with pytest.raises(ValueError, match=f"{name} must be between"):
         Augmentation(**options)
+
+
+def test_rotations_are_rotations():
+    turns = rotations(500, 3, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(turns @ turns.mT, torch.eye(3, dtype=torch.float64).expand(500, 3, 3))
+    torch.testing.assert_close(torch.linalg.det(turns), torch.ones(500, dtype=torch.float64))
+    assert turns.mean(dim=0).abs().max() < 0.1  # no direction is preferred

@@ -22,7 +22,8 @@ def test_progress_changes_nothing_about_the_items(installed, monkeypatch):
     if not installed:
         monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     assert list(extras.progress(range(3), "counting")) == [0, 1, 2]
-    bar = extras.progress_bar(3, "counting")
+    bar = extras.progress_bar(3, "counting", hidden=True)
+    assert isinstance(bar, extras._Nothing) != installed
     bar.update(1)
     bar.set_postfix_str("one")
     bar.close()

@@ -38,6 +38,8 @@ def test_a_transform_is_an_image_with_a_row_a_direction():
     transform = es.ect(square(2), es.directions.circle(6), es.thresholds(9))[0]
     (image,) = plot.plot_transform(transform, axes(), thresholds=es.thresholds(9)).images
     assert image.get_array().shape == (6, 9)
+    step = 2.2 / 8
+    assert image.get_extent() == pytest.approx((-1.1 - step / 2, 1.1 + step / 2, 5.5, -0.5))
     assert image.get_clim() == (0, transform.max().item())
     (image,) = plot.plot_transform(-transform, axes()).images
     assert image.get_clim() == (-transform.max().item(), transform.max().item())

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from eulerscan import datasets
-from eulerscan.runs import Architecture, Config, load, start
+from eulerscan.runs import Architecture, Config, fingerprint, load, start
 from eulerscan.training import Training, evaluate
 
 SMALL = Architecture(model="mlp", num_directions=4, num_thresholds=5, hidden=(6,))
@@ -18,7 +18,7 @@ def data():
 
 @pytest.fixture
 def config(data):
-    return Config({"name": "manifolds", "options": {}}, 3, data.classes, SMALL, Training(epochs=2))
+    return Config({"name": "manifolds", "options": {}}, 3, data.classes, fingerprint(data), SMALL, Training(epochs=2))
 
 
 def test_a_run_is_read_back_as_it_was(tmp_path, config, data):
@@ -38,6 +38,13 @@ def test_a_run_is_read_back_as_it_was(tmp_path, config, data):
     assert 100 * scores.accuracy == result["test_accuracy"]
     assert result["parameters"] == model.num_parameters
     assert json.loads((tmp_path / "run" / "result.json").read_text()) == result
+
+
+def test_other_data_are_refused(tmp_path, config, data):
+    """Even where only the splits differ: test shapes would be among those that were trained on."""
+    other = datasets.load("manifolds", num_shapes=10, num_points=30, seed=1)
+    with pytest.raises(ValueError, match="not what the run was trained on"):
+        start(tmp_path, config, other, progress=False)
 
 
 def test_a_finished_run_is_not_done_again(tmp_path, config, data):

@@ -13,7 +13,9 @@ import eulerscan as es
 from eulerscan.augmentation import Augmentation
 from eulerscan.datasets import Dataset
 from eulerscan.models import ECTMLP
-from eulerscan.training import Training, _class_weights, _learning_rate, _order, evaluate, seeded, train
+from eulerscan.seeding import generator as generator_of
+from eulerscan.seeding import seeded
+from eulerscan.training import Training, _class_weights, _learning_rate, _order, evaluate, train
 
 QUICK = Training(epochs=4, batch_size=7, learning_rate=0.01)
 
@@ -57,6 +59,29 @@ def test_a_seed_determines_every_bit_and_another_seed_another_result():
         results.append(weights_of(made))
     assert torch.equal(results[0], results[1])
     assert not torch.equal(results[0], results[2])
+
+
+def test_dropout_and_augmentation_have_random_numbers_of_their_own():
+    with seeded(3, 1, 2, 0):
+        dropout = torch.rand(4)
+    assert not torch.equal(dropout, torch.rand(4, generator=generator_of(3, 1, 1, 0)))
+    with seeded(3, 1, 2, 0):
+        assert torch.equal(dropout, torch.rand(4))
+
+
+def test_other_settings_do_not_go_on_with_what_is_in_a_folder(tmp_path):
+    train(model(), polygons(), QUICK, tmp_path, progress=False)
+    with pytest.raises(ValueError, match="holds training with other settings"):
+        train(model(), polygons(), replace(QUICK, learning_rate=0.5), tmp_path, progress=False)
+
+
+def test_a_split_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match="split must be one of train, val, test, got 'tset'"):
+        evaluate(model(), polygons(), "tset")
+    data = polygons()
+    empty = replace(data, splits={"train": torch.empty(0, dtype=torch.int64)})
+    with pytest.raises(ValueError, match="training split of polygons must hold shapes"):
+        train(model(), empty, QUICK, progress=False)
 
 
 def test_training_leaves_the_random_numbers_of_others_alone():

@@ -49,7 +49,11 @@ class Augmentation:
         """Each complex changed by itself."""
         points, batch = complex.points, complex.batch
         if self.tumble or self.rotate:
-            turns = self._rotations(complex.num_complexes, complex.dim, generator).to(points)
+            count, dim = complex.num_complexes, complex.dim
+            turns = (
+                rotations(count, dim, generator) if self.tumble else _about_the_third_axis(count, dim, self.rotate, generator)
+            )
+            turns = turns.to(points)
             points = (turns[batch] @ points.unsqueeze(-1)).squeeze(-1)
         if self.stretch:
             factors = 1 + self.stretch * (2 * torch.rand(complex.num_complexes, generator=generator) - 1)
@@ -61,20 +65,23 @@ class Augmentation:
             points = points + self.jitter * size[batch, None] * noise
         return complex.with_points(points)
 
-    def _rotations(self, count: int, dim: int, generator: torch.Generator) -> Tensor:
-        """``[count, dim, dim]``."""
-        if dim < 2:
-            return torch.eye(dim).expand(count, dim, dim)
-        if self.tumble:
-            # The orthogonal factor of Gaussian matrices is uniform once its signs are; a last sign makes it a rotation.
-            q: Tensor
-            q, r = torch.linalg.qr(torch.randn(count, dim, dim, generator=generator))
-            q = q * r.diagonal(dim1=1, dim2=2).sign().unsqueeze(1)
-            q[:, :, 0] *= torch.linalg.det(q).unsqueeze(1)
-            return q
-        angle = math.radians(self.rotate) * (2 * torch.rand(count, generator=generator) - 1)
-        turns = torch.eye(dim).repeat(count, 1, 1)
+
+def rotations(count: int, dim: int, generator: torch.Generator) -> Tensor:
+    """``[count, dim, dim]``: rotations, all equally likely, in float64."""
+    # The orthogonal factor of Gaussian matrices is uniform once its signs are; a last sign makes it a rotation.
+    q: Tensor
+    q, r = torch.linalg.qr(torch.randn(count, dim, dim, generator=generator, dtype=torch.float64))
+    q = q * r.diagonal(dim1=1, dim2=2).sign().unsqueeze(1)
+    q[:, :, 0] *= torch.linalg.det(q).unsqueeze(1)
+    return q
+
+
+def _about_the_third_axis(count: int, dim: int, most: float, generator: torch.Generator) -> Tensor:
+    """``[count, dim, dim]``: rotations in the plane of the first two axes, by at most so many degrees."""
+    turns = torch.eye(dim).repeat(count, 1, 1)
+    if dim > 1:
+        angle = math.radians(most) * (2 * torch.rand(count, generator=generator) - 1)
         turns[:, 0, 0] = turns[:, 1, 1] = angle.cos()
         turns[:, 1, 0] = angle.sin()
         turns[:, 0, 1] = -angle.sin()
-        return turns
+    return turns

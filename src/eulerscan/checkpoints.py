@@ -24,15 +24,15 @@ def load_model(model: nn.Module, path: Path) -> None:
     _put(model, tensors, path)
 
 
-def save_training(model: nn.Module, optimizer: Optimizer, progress: dict[str, Any], path: Path) -> None:
+def save_training(model: nn.Module, optimiser: Optimizer, progress: dict[str, Any], path: Path) -> None:
     """Write all that is needed to go on: weights, what the optimiser remembers, and how far training has come."""
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
-    for index, memory in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{index}.{name}": tensor for name, tensor in memory.items()}
+    for index, memory in optimiser.state_dict()["state"].items():
+        tensors |= {f"optimiser.{index}.{name}": tensor for name, tensor in memory.items()}
     _save(tensors, path, progress)
 
 
-def load_training(model: nn.Module, optimizer: Optimizer, path: Path) -> dict[str, Any]:
+def load_training(model: nn.Module, optimiser: Optimizer, path: Path) -> dict[str, Any]:
     """Read what :func:`save_training` wrote; returns the progress."""
     tensors, progress = _load(path)
     if progress is None:
@@ -40,12 +40,12 @@ def load_training(model: nn.Module, optimizer: Optimizer, path: Path) -> dict[st
     _put(model, {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}, path)
     memory: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
-        if name.startswith("optimizer."):
+        if name.startswith("optimiser."):
             _, index, key = name.split(".")
             memory.setdefault(int(index), {})[key] = tensor
-    state = optimizer.state_dict()
+    state = optimiser.state_dict()
     state["state"] = memory
-    optimizer.load_state_dict(state)
+    optimiser.load_state_dict(state)
     return progress
 
 

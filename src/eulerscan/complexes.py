@@ -127,9 +127,8 @@ class Complex:
         return self.select(indices)
 
     def __repr__(self) -> str:
-        names = {2: "edges", 3: "triangles", 4: "tetrahedra"}
         counts = self.counts
-        levels = [f"{n} {names.get(r, f'{r - 1}-simplices')}" for r, n in zip(self.rows, counts[1:], strict=True)]
+        levels = [f"{n} {simplex.NAMES.get(r, f'{r - 1}-simplices')}" for r, n in zip(self.rows, counts[1:], strict=True)]
         simplices = f", simplices=({', '.join(levels)}{',' * (len(levels) == 1)})" if levels else ""
         weighted = ", weighted" if self.packed_weights is not None else ""
         return f"Complex(num_complexes={self.num_complexes}, dim={self.dim}, points={counts[0]}{simplices}{weighted})"

@@ -18,11 +18,16 @@ def process_group() -> Iterator[None]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield
         return
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     try:
         yield
     finally:
         dist.destroy_process_group()
+
+
+def device() -> torch.device:
+    """Where this process computes: on its own GPU if there are any."""
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if torch.cuda.is_available() else torch.device("cpu")
 
 
 def rank() -> int:

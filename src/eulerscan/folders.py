@@ -14,6 +14,8 @@ from .datasets import Dataset
 from .datasets.splits import stratified
 from .extras import progress
 
+FEWEST = 4  # shapes of a class: two for training, one for validation, one for testing
+
 
 class Failure(NamedTuple):
     """A file that could not be read, and why."""
@@ -59,9 +61,9 @@ def load_folder(folder: Path, *, seed: int = 0, **options: Any) -> tuple[Dataset
             sources.append(path)
     check_dimensions(shapes, sources)
     for label, name in enumerate(files):
-        if labels.count(label) < 3:
+        if labels.count(label) < FEWEST:
             raise ValueError(
-                f"{folder / name} must hold at least three shapes, for training, validation and test, "
+                f"{folder / name} must hold at least {FEWEST} shapes, for training, validation and test, "
                 f"got {labels.count(label)} that can be read."
             )
     targets = torch.tensor(labels)

@@ -142,12 +142,14 @@ def edge_length_loss(complex: Complex, lengths: Tensor) -> Tensor:
     """Mean squared relative change of the edges from the given ``lengths`` ``[n]``: 0 for none, 1 for edges shrunk to nothing.
 
     Added to another loss it keeps a mesh or graph from tearing or folding. :func:`edge_lengths` measures the lengths to keep.
+    Edges that had no length do not count.
     """
     now = edge_lengths(complex)
     if lengths.shape != now.shape:
         raise ValueError(f"lengths must have one entry an edge, shape {list(now.shape)}, got {list(lengths.shape)}.")
-    change: Tensor = now / lengths.clamp(min=torch.finfo(now.dtype).tiny) - 1
-    return change.square().mean()
+    measurable = lengths > 0
+    change: Tensor = now[measurable] / lengths[measurable] - 1
+    return change.square().sum() / max(1, len(change))
 
 
 def laplacian_loss(complex: Complex) -> Tensor:
@@ -157,8 +159,8 @@ def laplacian_loss(complex: Complex) -> Tensor:
     units matter. A flat regular mesh has almost none, a spike at every vertex gives about 1. Vertices without an edge
     do not count.
 
-    >>> hexagon = torch.arange(6)
-    >>> path = Complex(torch.stack([hexagon.float(), torch.zeros(6)], dim=1), [torch.stack([hexagon[:-1], hexagon[1:]])])
+    >>> six = torch.arange(6)
+    >>> path = Complex(torch.stack([six.float(), torch.zeros(6)], dim=1), [torch.stack([six[:-1], six[1:]])])
     >>> laplacian_loss(path)  # nothing but the two ends, each one edge away from its neighbour
     tensor(0.3333)
     """

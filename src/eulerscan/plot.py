@@ -44,7 +44,10 @@ def plot_transform(transform: Tensor, ax: Axes | None = None, *, thresholds: Ten
     signed = values.min() < 0
     limit = float(np.abs(values).max()) or 1.0
     low, high = (-limit, limit) if signed else (0.0, limit)
-    extent = None if thresholds is None else (float(thresholds[0]), float(thresholds[-1]), len(values) - 0.5, -0.5)
+    extent = None
+    if thresholds is not None:
+        half = float(thresholds[-1] - thresholds[0]) / max(1, len(thresholds) - 1) / 2  # a pixel lies around its threshold
+        extent = (float(thresholds[0]) - half, float(thresholds[-1]) + half, len(values) - 0.5, -0.5)
     image = ax.imshow(
         values,
         cmap=DIVERGING if signed else SEQUENTIAL,

@@ -25,7 +25,8 @@ from .augmentation import Augmentation
 from .datasets import Dataset
 from .metrics import Metrics
 from .models import MODELS, Classifier
-from .training import Epoch, Trained, Training, evaluate, seeded, train
+from .seeding import seeded
+from .training import Epoch, Trained, Training, evaluate, train
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ class Architecture:
 
     def build(self, dim: int, num_classes: int, *, seed: int = 0) -> Classifier:
         """The model with the first weights that belong to ``seed``."""
-        options = {name: value for name, value in asdict(self).items() if value is not None}
-        model = MODELS[options.pop("model")]
+        options = {name: value for name, value in asdict(self).items() if value is not None and name != "model"}
+        model = MODELS[self.model]
         try:
             with seeded(seed, 0):
                 made = model(dim, num_classes, **{k: v for k, v in options.items() if k != "random_directions"})
@@ -97,14 +98,16 @@ class Config:
     """All that determines a run, as ``config.json`` holds it.
 
     Attributes:
-        data: Where the shapes come from: ``{"name": ..., "options": {...}}`` of a data set, or ``{"folder": ..., "options":
-            {...}}``.
+        data: Where the shapes come from: ``{"name": ..., "options": {...}}`` of a data set, or ``{"folder": ..., "seed": ...,
+            "options": {...}}``.
         dim, classes: Of the data.
+        fingerprint: By which the same data are known: see :func:`fingerprint`.
     """
 
     data: dict[str, Any]
     dim: int
     classes: tuple[str, ...]
+    fingerprint: str
     model: Architecture = field(default_factory=Architecture)
     training: Training = field(default_factory=Training)
     version: str = __version__
@@ -125,6 +128,7 @@ class Config:
                 data=values["data"],
                 dim=int(values["dim"]),
                 classes=tuple(values["classes"]),
+                fingerprint=values["fingerprint"],
                 model=Architecture(**model),
                 training=Training(**training),
                 version=values["version"],
@@ -147,7 +151,7 @@ def start(
     overwrite: bool = False,
     on_epoch: Callable[[Epoch], None] | None = None,
     progress: bool = True,
-    device: str = "cpu",
+    device: torch.device | None = None,
 ) -> dict[str, Any]:
     """Train in ``folder`` and test; returns the result, which is also in ``result.json``.
 
@@ -155,13 +159,15 @@ def start(
         resume: Go on with what is in the folder; a finished run is not done again.
         overwrite: Remove what is in the folder.
         on_epoch: Called with the record of each epoch.
+        device: Where to compute; by default on a GPU if there is one.
     """
+    check_same_data(config, dataset)
     if distributed.is_first():
         _prepare(folder, config, resume=resume, overwrite=overwrite)
     distributed.wait()
     if (folder / "result.json").exists():
         return json.loads((folder / "result.json").read_text())  # type: ignore[no-any-return]
-    model = config.model.build(config.dim, len(config.classes), seed=config.training.seed).to(device)
+    model = config.model.build(config.dim, len(config.classes), seed=config.training.seed).to(device or distributed.device())
     trained = train(model, dataset, config.training, folder, on_epoch=on_epoch, progress=progress)
     result = _result(config, model, trained, evaluate(model, dataset, "test"), folder)
     if distributed.is_first():
@@ -218,6 +224,27 @@ def _result(config: Config, model: Classifier, trained: Trained, test: Metrics, 
         "version": __version__,
         "sha256": _digest(folder / "model.safetensors"),
     }
+
+
+def fingerprint(dataset: Dataset) -> str:
+    """A number that is the same for data with the same sizes of shapes, labels and splits.
+
+    A folder to which a file is added is divided anew: what was for training may then be for testing.
+    """
+    digest = hashlib.sha256()
+    for tensor in (dataset.shapes.offsets, dataset.labels, *dataset.splits.values()):
+        digest.update(tensor.cpu().numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def check_same_data(config: Config, dataset: Dataset) -> None:
+    """Stop unless the data are those of the run."""
+    found = (dataset.shapes.dim, dataset.classes, fingerprint(dataset))
+    if found != (config.dim, config.classes, config.fingerprint):
+        raise ValueError(
+            f"{dataset.name} is not what the run was trained on: its shapes, classes or splits have changed since, so that "
+            "test shapes may have been trained on. Train again, or use predict."
+        )
 
 
 def _digest(path: Path) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+NAMES = {2: "edges", 3: "triangles", 4: "tetrahedra"}
+"""What simplices are called, by number of vertices."""
+
 _LARGEST_KEY = 2**63 - 1
 
 

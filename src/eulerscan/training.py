@@ -1,7 +1,8 @@
 """A plain loop that trains a classifier of shapes.
 
 Everything that an epoch does follows from the weights, the memory of the optimiser, the seed and the number of the epoch.
-So a run that was killed goes on from its last whole epoch to the same result, to the bit.
+So a run that was killed goes on from its last whole epoch to the same result, to the bit, with as many threads and processes
+as before.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,8 +24,10 @@ from .augmentation import Augmentation
 from .datasets import Dataset
 from .extras import progress_bar
 from .metrics import Metrics, confusion
+from .seeding import generator, seeded
 
 Epoch = dict[str, Any]
+ORDER, AUGMENTATION, DROPOUT = range(3)  # each has random numbers of its own
 
 
 @dataclass(frozen=True)
@@ -114,20 +116,23 @@ def train(
     Processes started by ``torchrun`` train together: each batch is divided between them.
     """
     settings = settings or Training()
+    if not len(dataset.indices("train")):
+        raise ValueError(f"The training split of {dataset.name} must hold shapes, got none.")
     device = next(model.parameters()).device
-    optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
-    kept = _Kept(model, optimizer, folder)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
+    kept = _Kept(model, optimiser, settings, folder)
     history, best_epoch = kept.resume()
     parallel = distributed.together(model)
     weights = _class_weights(dataset, settings).to(device)
+    validated = bool(len(dataset.splits.get("val", ())))
     bar = progress_bar(settings.epochs, "training", initial=len(history), hidden=not (progress and distributed.is_first()))
     try:
         while len(history) < settings.epochs and not _stalled(history, best_epoch, settings.patience):
-            record = _epoch(parallel, dataset, settings, optimizer, weights, 1 + len(history))
-            validation = evaluate(model, dataset, "val", batch_size=4 * settings.batch_size)
-            record |= validation.summary("val_") if validation.count else {}
+            record = _epoch(parallel, dataset, settings, optimiser, weights, 1 + len(history))
+            if validated:
+                record |= evaluate(model, dataset, "val", batch_size=4 * settings.batch_size).summary("val_")
             history.append(record)
-            if best_epoch == 0 or not validation.count or _score(record, settings) > _score(history[best_epoch - 1], settings):
+            if best_epoch == 0 or not validated or _score(record, settings) > _score(history[best_epoch - 1], settings):
                 best_epoch = record["epoch"]
             kept.epoch(history, best_epoch)
             bar.update(1)
@@ -147,9 +152,9 @@ def evaluate(model: nn.Module, dataset: Dataset, split: str = "test", *, batch_s
     total, counts = torch.zeros((), dtype=torch.float64), torch.zeros(num_classes, num_classes, dtype=torch.int64)
     training = model.training
     model.eval()
-    for indices in distributed.share(dataset.splits.get(split, torch.empty(0, dtype=torch.int64))).split(batch_size):
+    for indices in distributed.share(dataset.indices(split)).split(batch_size):
         shapes, labels = dataset.__getitems__(indices)
-        logits = model(shapes.to(device)).cpu()
+        logits, labels = model(shapes.to(device)).cpu(), labels.cpu()
         total += nn.functional.cross_entropy(logits, labels, reduction="sum").double()
         counts += confusion(labels, logits.argmax(dim=1), num_classes)
     model.train(training)
@@ -158,19 +163,19 @@ def evaluate(model: nn.Module, dataset: Dataset, split: str = "test", *, batch_s
 
 
 def _epoch(
-    model: nn.Module, dataset: Dataset, settings: Training, optimizer: torch.optim.Optimizer, weights: Tensor, epoch: int
+    model: nn.Module, dataset: Dataset, settings: Training, optimiser: torch.optim.Optimizer, weights: Tensor, epoch: int
 ) -> Epoch:
     """One pass over the training split; returns its record."""
     begin = time.perf_counter()
     batches = _order(dataset, settings, epoch).split(settings.batch_size)
-    noise = _generator(settings.seed, epoch, 1 + distributed.rank())
+    noise = generator(settings.seed, epoch, AUGMENTATION, distributed.rank())
     summed = torch.zeros((), dtype=torch.float64, device=weights.device)
     counted = 0.0
     model.train()
-    with seeded(settings.seed, epoch, 1 + distributed.rank()):  # for dropout
+    with seeded(settings.seed, epoch, DROPOUT, distributed.rank()):
         for step, batch in enumerate(batches):
             rate = _learning_rate(settings, epoch - 1 + step / len(batches))
-            for group in optimizer.param_groups:
+            for group in optimiser.param_groups:
                 group["lr"] = rate
             shapes, labels = dataset.__getitems__(distributed.share(batch))
             if settings.augmentation:
@@ -179,11 +184,11 @@ def _epoch(
             loss = nn.functional.cross_entropy(model(shapes.to(weights.device)), labels, weights, reduction="sum")
             # Of the whole batch, whatever the shares: processes average their gradients.
             size = float(weights[dataset.labels[batch]].sum())
-            optimizer.zero_grad()
+            optimiser.zero_grad()
             (loss * distributed.world_size() / size).backward()
             if settings.clip:
                 nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
-            optimizer.step()
+            optimiser.step()
             summed += loss.detach().double()
             counted += size
     mean = float(distributed.add_up(summed)) / counted
@@ -195,17 +200,17 @@ def _epoch(
 
 def _order(dataset: Dataset, settings: Training, epoch: int) -> Tensor:
     """The training shapes as this epoch sees them, the same in every process."""
-    indices, generator = dataset.splits["train"], _generator(settings.seed, epoch, 0)
+    indices, chance = dataset.indices("train"), generator(settings.seed, epoch, ORDER)
     if settings.balance != "sampling":
-        return indices[torch.randperm(len(indices), generator=generator)]
+        return indices[torch.randperm(len(indices), generator=chance)]
     labels = dataset.labels[indices]
     rarity = 1 / torch.bincount(labels).double()
-    return indices[torch.multinomial(rarity[labels], len(indices), replacement=True, generator=generator)]
+    return indices[torch.multinomial(rarity[labels], len(indices), replacement=True, generator=chance)]
 
 
 def _class_weights(dataset: Dataset, settings: Training) -> Tensor:
     """``[C]``: inversely proportional to the sizes of classes, with mean 1 over the training shapes; or all ones."""
-    sizes = torch.bincount(dataset.labels[dataset.splits["train"]], minlength=len(dataset.classes))
+    sizes = torch.bincount(dataset.labels[dataset.indices("train")], minlength=len(dataset.classes))
     if settings.balance != "weights":
         return torch.ones(len(sizes))
     occurring = sizes > 0
@@ -233,34 +238,21 @@ def _brief(record: Epoch) -> str:
     return f"loss {record['loss']:.3f}{validation}"
 
 
-def _generator(*numbers: int) -> torch.Generator:
-    return torch.Generator().manual_seed(_seed(*numbers))
-
-
-@contextmanager
-def seeded(*numbers: int) -> Iterator[None]:
-    """Inside, torch's own random numbers follow from ``numbers``; outside, nothing has happened."""
-    with torch.random.fork_rng():
-        torch.manual_seed(_seed(*numbers))
-        yield
-
-
-def _seed(*numbers: int) -> int:
-    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))
-
-
 class _Kept:
     """What outlives an epoch: in a folder if there is one, and the best weights in memory if not."""
 
-    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, folder: Path | None) -> None:
-        self.model, self.optimizer, self.folder = model, optimizer, folder
+    def __init__(self, model: nn.Module, optimiser: torch.optim.Optimizer, settings: Training, folder: Path | None) -> None:
+        self.model, self.optimiser, self.folder = model, optimiser, folder
+        self.settings = json.loads(json.dumps(asdict(settings)))
         self.best: dict[str, Tensor] = {}
 
     def resume(self) -> tuple[list[Epoch], int]:
         """History and best epoch of a run that was interrupted; empty ones for a new run."""
         if self.folder is None or not (self.folder / "training.safetensors").exists():
             return [], 0
-        progress = checkpoints.load_training(self.model, self.optimizer, self.folder / "training.safetensors")
+        progress = checkpoints.load_training(self.model, self.optimiser, self.folder / "training.safetensors")
+        if progress["settings"] != self.settings:
+            raise ValueError(f"{self.folder} holds training with other settings, so it cannot go on with these.")
         history, best_epoch = progress["history"], progress["best_epoch"]
         if distributed.is_first():
             # A line may have been written whose epoch was not: it will be done again.
@@ -280,8 +272,8 @@ class _Kept:
             with (self.folder / "metrics.jsonl").open("a") as lines:
                 lines.write(json.dumps(history[-1]) + "\n")
             # Last: who is killed before this does the epoch again and writes the same files.
-            progress = {"history": history, "best_epoch": best_epoch}
-            checkpoints.save_training(self.model, self.optimizer, progress, self.folder / "training.safetensors")
+            progress = {"history": history, "best_epoch": best_epoch, "settings": self.settings}
+            checkpoints.save_training(self.model, self.optimiser, progress, self.folder / "training.safetensors")
 
     def restore_best(self) -> None:
         distributed.wait()

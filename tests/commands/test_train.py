@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -135,6 +136,18 @@ def test_evaluating_gives_the_scores_of_training(run, trained):
     assert "confusion on 4 shapes of the test split" in out
 
 
+def test_a_folder_that_has_changed_is_not_evaluated_as_if_it_had_not(run, folder, tmp_path):
+    """One file more divides the folder anew, and test shapes would be among those that were trained on."""
+    shapes = shutil.copytree(folder, tmp_path / "shapes")
+    run("train", "--folder", shapes, "--data", "seed=3", *TINY, "--epochs", 1, "--output", tmp_path / "out")
+    run("evaluate", tmp_path / "out" / "seed-0")
+    out, _ = run("predict", tmp_path / "out" / "seed-0", shapes / "torus" / "0.obj")
+    assert "0.obj" in out
+    shutil.copy(shapes / "torus" / "0.obj", shapes / "torus" / "new.obj")
+    _, err = run("evaluate", tmp_path / "out" / "seed-0", status=2)
+    assert "not what the run was trained on" in err
+
+
 def test_images_are_shapes_too(run, tmp_path, rng):
     for name, hole in (("ring", True), ("disc", False)):
         for i in range(5):
@@ -190,7 +203,7 @@ def test_folders_that_are_no_data_set_are_named(run, tmp_path):
     for extra, text in (
         (None, "at least two classes, got 1: cat"),
         ("dog", "dog must hold shapes of its class, got no file"),
-        ("dog/1.csv", "cat must hold at least three shapes"),
+        ("dog/1.csv", "cat must hold at least 4 shapes"),
     ):
         if extra:
             path = tmp_path / extra
@@ -198,12 +211,12 @@ def test_folders_that_are_no_data_set_are_named(run, tmp_path):
         _, err = run("train", "--folder", tmp_path, status=2)
         assert text in err.replace("\n", " ")
     for name in ("cat", "dog"):
-        for i in range(1, 4):
+        for i in range(1, 5):
             (tmp_path / name / f"{i}.csv").write_text(point_file)
-    (tmp_path / "dog" / "4.csv").write_text("0,0\n1,1\n")
+    (tmp_path / "dog" / "5.csv").write_text("0,0\n1,1\n")
     _, err = run("train", "--folder", tmp_path, status=2)
     assert "must have points of the same dimension, got 3 in" in err
-    assert "4.csv" in err
+    assert "5.csv" in err
 
 
 KILLED = [

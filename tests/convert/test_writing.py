@@ -8,6 +8,9 @@ from eulerscan.convert.writing import MESHES, POINTS
 TETRAHEDRON = es.Complex(torch.rand(4, 3), [torch.tensor([[0], [1], [2], [3]])]).closure()
 SPHERE = es.Complex(TETRAHEDRON.points, TETRAHEDRON.simplices[:2])
 GRAPH = es.Complex(TETRAHEDRON.points, TETRAHEDRON.simplices[:1])
+TRIANGLE = torch.tensor([[0], [1], [2]])
+DANGLING = es.Complex(torch.rand(4, 3), [torch.tensor([[0, 0, 1, 2], [1, 2, 2, 3]]), TRIANGLE])
+ISOLATED = es.Complex(torch.rand(4, 3), [torch.tensor([[0, 0, 1], [1, 2, 2]]), TRIANGLE])
 CLOUD = es.Complex(torch.rand(7, 3))
 
 
@@ -41,6 +44,8 @@ def test_what_is_written_is_read_back(shape, ending, tmp_path):
         (SPHERE, "a.csv", ".csv files have no place for 2-simplices"),
         (GRAPH, "a.ply", ".ply files have no place for 1-simplices. Use .npz"),
         (TETRAHEDRON, "a.obj", ".obj files have no place for 3-simplices"),
+        (DANGLING, "a.ply", "belong to none would be lost. Use .npz"),
+        (ISOLATED, "a.obj", "belong to none would be lost. Use .npz"),
         (CLOUD, "a.stl", "must have triangles for .stl files"),
         (es.Complex(torch.rand(3, 4)), "a.ply", "in the plane or in space, got dimension 4"),
     ],

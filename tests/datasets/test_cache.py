@@ -198,3 +198,10 @@ def test_the_seed_of_a_split_is_not_cached(toy, monkeypatch):
     assert MADE == [20]
     assert not torch.equal(one.splits["test"], other.splits["test"])
     assert torch.equal(one.splits["test"], seeded.load().splits["test"])
+
+
+def test_points_that_are_stored_by_columns_come_back_in_place(fresh):
+    dataset = registry.load("manifolds", num_shapes=4, num_points=32)
+    shapes = dataset.shapes.with_points(dataset.shapes.points.T.contiguous().T)
+    cache.save(dataclasses.replace(dataset, name="strided", shapes=shapes), {})
+    assert torch.equal(cache.load("strided", {}).shapes.points, dataset.shapes.points)

@@ -81,13 +81,6 @@ def test_a_seed_decides_everything_and_nothing_else_does(form):
     assert torch.linalg.vector_norm(first.shapes.points, dim=1).max() < 1.2
 
 
-def test_rotations_are_rotations():
-    rotations = manifolds._rotations(500, torch.Generator().manual_seed(0))
-    torch.testing.assert_close(rotations @ rotations.mT, torch.eye(3, dtype=torch.float64).expand(500, 3, 3))
-    torch.testing.assert_close(torch.linalg.det(rotations), torch.ones(500, dtype=torch.float64))
-    assert rotations.mean(dim=0).abs().max() < 0.1  # no direction is preferred
-
-
 def test_noise_moves_points_by_as_much_as_it_says():
     still, moved = (datasets.load("manifolds", num_shapes=20, noise=noise).shapes.points for noise in (0.0, 0.1))
     assert 0.095 < float((moved - still).std()) < 0.105

@@ -96,8 +96,8 @@ def test_preparing_names_the_file(mirror, capsys):
     ("options", "error", "text"),
     [
         (["form"], ValueError, "name=value, got 'form'"),
-        (["cleaned=maybe"], ValueError, "cleaned must be true or false, got 'maybe'"),
-        (["seed=x"], ValueError, "seed must be int, got 'x'"),
+        (["cleaned=maybe"], TypeError, "cleaned must be bool, got 'maybe'"),
+        (["seed=x"], TypeError, "seed must be int, got 'x'"),
         (["size=3"], TypeError, "bzr has no option 'size'"),
     ],
 )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from ..datasets import Description, cache, describe, names
 from ..datasets.places import cache_folder
+from ..simplices import NAMES
 from ..tables import aligned
-
-LEVELS = {2: "edges", 3: "triangles", 4: "tetrahedra"}
+from .options import parse_pairs
 
 
 def list_datasets() -> None:
@@ -27,13 +26,13 @@ def prepare(name: str, options: tuple[str, ...] = (), /) -> None:
         options: Options of the data set, such as ``form=meshes`` or ``cleaned=true``.
     """
     about = describe(name)
-    chosen = about.complete(dict(_parse(about, option) for option in options))
+    chosen = about.complete(parse_pairs(options))
     start = time.perf_counter()
     dataset = about.load(**chosen)
     seconds = time.perf_counter() - start
     shapes = dataset.shapes
     counts = [
-        f"{count:,} {LEVELS.get(rows, f'simplices of dimension {rows - 1}')}"
+        f"{count:,} {NAMES.get(rows, f'simplices of dimension {rows - 1}')}"
         for rows, count in zip(shapes.rows, shapes.counts[1:], strict=True)
     ]
     facts = {
@@ -56,19 +55,3 @@ def _prepared(about: Description) -> str:
         return "needs no files"
     files = cache.files_of(about.name)
     return ", ".join(f"{file.stem.rpartition('-')[0]} ({file.stat().st_size / 1e6:,.0f} MB)" for file in files) or "no"
-
-
-def _parse(about: Description, option: str) -> tuple[str, Any]:
-    """``form=meshes`` as a name and a value of the type that the option has."""
-    name, equals, text = option.partition("=")
-    if not equals:
-        raise ValueError(f"An option must have the form name=value, got {option!r}.")
-    kind = type(about.options.get(name, text))
-    if kind is bool:
-        if text.lower() not in ("true", "false"):
-            raise ValueError(f"{name} must be true or false, got {text!r}.")
-        return name, text.lower() == "true"
-    try:
-        return name, kind(text)
-    except ValueError:
-        raise ValueError(f"{name} must be {kind.__name__}, got {text!r}.") from None

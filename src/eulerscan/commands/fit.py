@@ -10,7 +10,7 @@ from tyro.conf import Positional
 
 from ..convert import WRITABLE, read, write
 from ..fitting import fit_points
-from ..paper.optimising import Recorder, animate, draw_points
+from ..plot_fit import Recorder, animate, draw_points
 
 
 def fit(
@@ -49,6 +49,8 @@ def fit(
     """
     if output.suffix.lower() not in WRITABLE:
         raise ValueError(f"--output must end with one of {', '.join(WRITABLE)}, got {output.name!r}.")
+    if animation is not None and animation.suffix.lower() != ".gif":
+        raise ValueError(f"--animation must be a .gif file, got {animation.name!r}.")
     for path in (output, figure, animation):
         if path is not None and path.exists() and not overwrite:
             raise FileExistsError(f"{path} is there already. Use --overwrite to replace it.")
@@ -69,10 +71,10 @@ def fit(
     seconds = time.perf_counter() - begin
     write(found.shape, output)
     if figure is not None:
-        draw_points(recorder.shapes[0], found.shape, wanted, figure)
+        draw_points(recorder.best(found)[0], found.shape, wanted, figure)
     if animation is not None:
-        animate([*recorder.shapes, found.shape], wanted, animation)
+        animate(recorder.best(found), wanted, animation)
     print(
-        f"{output}: {len(found.shape.points)} points; difference of the transforms {found.loss:.3g}, which is "
-        f"{100 * found.loss / found.start_loss:.3g} % of what it was at the start; {seconds:.1f} s"
+        f"{output}: {len(found.shape.points)} points; mean squared difference of the transforms {found.loss:.3g}, "
+        f"{found.start_loss:.3g} at the start; {seconds:.1f} s"
     )

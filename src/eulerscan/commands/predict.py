@@ -15,7 +15,7 @@ from ..complexes import collate
 from ..datasets import Dataset
 from ..extras import progress
 from ..folders import Failure, load_folder, readable, try_to_read
-from ..runs import Config, load
+from ..runs import Config, check_same_data, load
 from ..tables import aligned, comma_separated
 from ..training import evaluate as score
 from .options import report_failures
@@ -35,8 +35,7 @@ def evaluate(run: Positional[Path], /, *, split: str = "test", as_json: bool = F
     dataset, failed = _data(config)
     if split not in dataset.splits:
         raise ValueError(f"--split must be one of {', '.join(dataset.splits)}, got {split!r}.")
-    if (dataset.shapes.dim, dataset.classes) != (config.dim, config.classes):
-        raise ValueError(f"The data of {run} are no longer what it was trained on: their dimension or classes differ.")
+    check_same_data(config, dataset)
     metrics = score(model, dataset, split)
     if as_json:
         print(json.dumps({**metrics.summary(), "count": metrics.count, "confusion": metrics.confusion.tolist()}))
@@ -92,4 +91,4 @@ def _data(config: Config) -> tuple[Dataset, list[Failure]]:
     options = config.data["options"]
     if "name" in config.data:
         return datasets.load(config.data["name"], **options), []
-    return load_folder(Path(config.data["folder"]), **options)
+    return load_folder(Path(config.data["folder"]), seed=config.data["seed"], **options)

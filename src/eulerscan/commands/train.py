@@ -16,7 +16,7 @@ from ..atomic import replacing
 from ..datasets import Dataset
 from ..extras import require
 from ..folders import Failure, load_folder
-from ..runs import Architecture, Config, start
+from ..runs import Architecture, Config, fingerprint, start
 from ..tables import aligned
 from ..training import Epoch, Training
 from .options import parse_pairs, report_failures
@@ -45,14 +45,15 @@ def train(
     Args:
         dataset: Name of a data set; `eulerscan data list` shows them.
         folder: Instead of a data set, a folder in which every sub-folder is a class of mesh, point or image files.
-        data: Options of the data set, or of reading the files: `--data form=meshes`, `--data weighted=true`.
+        data: Options of the data set, or of reading the files: `--data form=meshes`, `--data weighted=true`. `seed=...`
+            divides anew.
         model: The model.
         training: How to train.
         seeds: Number of runs, each with its own seed, beginning with --seed.
         output: Folder for the runs. Default: runs/ and the names of data and model.
         resume: Go on with runs that were interrupted; finished ones are not done again.
         overwrite: Begin anew where there are runs already.
-        plots: Draw training curves, confusion matrix, directions and a few transforms into the output folder.
+        plots: Draw training curves, confusion matrix, directions and a few transforms beside the first run.
         tensorboard: Write scalars for TensorBoard beside the metrics.
     """
     if (dataset is None) == (folder is None):
@@ -61,24 +62,25 @@ def train(
         raise ValueError(f"--seeds must be at least 1, got {seeds}.")
     output = output or Path("runs") / "-".join(filter(None, [dataset or Path(folder or "").name, model.model, model.preset]))
     with distributed.process_group():
-        shapes, source, failed = _data(dataset, folder, parse_pairs(data))
+        found, source, failed = _data(dataset, folder, parse_pairs(data))
         results = []
         for seed in range(training.seed, training.seed + seeds):
-            config = Config(source, shapes.shapes.dim, shapes.classes, model, replace(training, seed=seed))
+            settings = replace(training, seed=seed)
+            config = Config(source, found.shapes.dim, found.classes, fingerprint(found), model, settings)
             place = output / f"seed-{seed}"
             writer = _tensorboard(place) if tensorboard and distributed.is_first() else None
-            results.append(start(place, config, shapes, resume=resume, overwrite=overwrite, on_epoch=writer))
+            results.append(start(place, config, found, resume=resume, overwrite=overwrite, on_epoch=writer))
         if not distributed.is_first():
             return 0
         if plots:
             from .pictures import draw_run
 
-            draw_run(output / f"seed-{training.seed}", shapes)
+            draw_run(output / f"seed-{training.seed}", found)
     summary = summarise(results)
     with replacing(output / "summary.json") as partial:
         partial.write_text(json.dumps(summary, indent=2) + "\n")
     print(_table(results, summary))
-    print(f"\n{shapes.name}: {len(shapes)} shapes, {len(shapes.classes)} classes; runs in {output}")
+    print(f"\n{found.name}: {len(found)} shapes, {len(found.classes)} classes; runs in {output}")
     return report_failures(failed)
 
 
@@ -87,8 +89,9 @@ def _data(name: str | None, folder: Path | None, options: dict[str, Any]) -> tup
     if name is not None:
         return datasets.load(name, **options), {"name": name, "options": options}, []
     assert folder is not None
-    shapes, failed = load_folder(folder, **options)
-    return shapes, {"folder": str(folder), "options": options}, failed
+    seed = options.pop("seed", 0)
+    found, failed = load_folder(folder, seed=seed, **options)
+    return found, {"folder": str(folder), "seed": seed, "options": options}, failed
 
 
 def summarise(results: list[dict[str, Any]]) -> dict[str, Any]:
@@ -117,16 +120,15 @@ def _table(results: list[dict[str, Any]], summary: dict[str, Any]) -> str:
     ]
     text = aligned(header, rows)
     if len(results) > 1:
-        mean = " ".join(
-            f"{word} {summary[name]:.2f} ± {summary[f'{name}_std']:.2f} %" for word, name in (("accuracy", scores[0]),)
-        )
+        mean = f"accuracy {summary[scores[0]]:.2f} ± {summary[scores[0] + '_std']:.2f} %"
         text += f"\n\ntest {mean} (mean ± standard deviation over {len(results)} seeds)"
     return text
 
 
 def _tensorboard(folder: Path) -> Callable[[Epoch], None]:
     """Something that writes the numbers of each epoch for TensorBoard."""
-    tensorboard = require("torch.utils.tensorboard", extra="cli")
+    require("tensorboard", extra="tensorboard")
+    tensorboard = require("torch.utils.tensorboard", extra="tensorboard")
     writers: list[Any] = []
 
     def write(record: Epoch) -> None:

@@ -131,8 +131,10 @@ def _image(path: Path, *, kind: str, dtype: torch.dtype | None = None, **options
         with warnings.catch_warnings(), pillow.open(path) as image:
             warnings.filterwarnings("error", message="Corrupt EXIF|Truncated File")
             pages = grey_pages(image)
-    except Exception:
-        raise ValueError(f"it is no sound {kind.upper()} image: truncated or damaged.") from None
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:  # foreign readers raise what they like
+        raise ValueError(f"it is no sound {kind.upper()} image: truncated or damaged.") from error
     complex = from_image(stacked(pages), **options)
     return complex if dtype is None else complex.to(dtype)
 

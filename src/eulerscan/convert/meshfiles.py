@@ -25,8 +25,10 @@ def read_mesh(path: Path, *, kind: str, merge: bool = True, dtype: torch.dtype |
             # Unprocessed: trimesh would silently drop vertices that are not finite.
             scene = trimesh.load_scene(str(path), file_type=kind, process=False)
             geometries = scene.dump()
-    except Exception:
-        raise ValueError(f"it is no sound {kind.upper()} file: truncated, damaged, or of another kind.") from None
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:  # foreign readers raise what they like
+        raise ValueError(f"it is no sound {kind.upper()} file: truncated, damaged, or of another kind.") from error
     if not any(len(item.vertices) for item in geometries):
         raise ValueError(f"it holds no vertices: empty, truncated, or no {kind.upper()} file.")
     return from_trimesh(geometries, merge=merge, dtype=dtype)

@@ -69,8 +69,10 @@ def read_graph(
     try:
         # By their numbers: labels of GML need not be different.
         graph = networkx.read_graphml(path) if kind == "graphml" else networkx.read_gml(path, label="id")
-    except Exception:
-        raise ValueError(f"it is no sound {kind.upper()} file: truncated, damaged, or of another kind.") from None
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:  # foreign readers raise what they like
+        raise ValueError(f"it is no sound {kind.upper()} file: truncated, damaged, or of another kind.") from error
     if not len(graph):
         raise ValueError("it holds no nodes.")
     return from_networkx(graph, _found(graph) if positions is None else positions, dtype=dtype)

@@ -13,10 +13,10 @@ import torch
 
 from ..checks import check_points
 from ..complexes import Complex
-from ..simplices import unique
+from ..simplices import NAMES, unique
 
 _Array = np.ndarray[Any, Any]
-_LEVELS = {"edges": 2, "triangles": 3, "tetrahedra": 4}
+_LEVELS = {name: rows for rows, name in NAMES.items()}
 
 
 def read_table(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Complex:

@@ -11,8 +11,8 @@ import numpy as np
 from ..atomic import replacing
 from ..complexes import Complex
 from ..extras import require
+from ..simplices import NAMES
 
-LEVELS = {2: "edges", 3: "triangles", 4: "tetrahedra"}
 POINTS = (".csv", ".xyz", ".npy")
 MESHES = (".ply", ".obj", ".off", ".stl")
 WRITABLE = (".npz", *POINTS, *MESHES)
@@ -42,13 +42,17 @@ def write(complex: Complex, path: str | os.PathLike[str]) -> None:
     points = complex.points.detach().cpu().numpy()
     levels = {len(s): s.cpu().numpy() for s in complex.simplices if s.numel()}
     _check(levels, ending)
+    if ending in MESHES and levels:
+        _check_all_in_triangles(complex, ending)
     with replacing(path) as partial, partial.open("wb") as file:
         if ending == ".npz":
-            np.savez(file, allow_pickle=False, points=points, **{LEVELS[rows]: columns for rows, columns in levels.items()})
+            np.savez(file, allow_pickle=False, points=points, **{NAMES[rows]: columns for rows, columns in levels.items()})
         elif ending == ".npy":
             np.save(file, points, allow_pickle=False)
         elif ending in POINTS:
-            np.savetxt(file, points, fmt="%.9g", delimiter="," if ending == ".csv" else " ")
+            np.savetxt(
+                file, points, fmt="%.9g" if points.dtype == np.float32 else "%.17g", delimiter="," if ending == ".csv" else " "
+            )
         else:
             file.write(_mesh(points, levels, ending))
 
@@ -56,7 +60,7 @@ def write(complex: Complex, path: str | os.PathLike[str]) -> None:
 def _check(levels: dict[int, Any], ending: str) -> None:
     """That the format has a place for every simplex; the edges of triangles come with them."""
     if ending == ".npz":
-        lost = [rows for rows in levels if rows not in LEVELS]
+        lost = [rows for rows in levels if rows not in NAMES]
     elif ending in POINTS:
         lost = list(levels)
     else:
@@ -65,6 +69,13 @@ def _check(levels: dict[int, Any], ending: str) -> None:
             raise ValueError(f"complex must have triangles for {ending} files. Write a cloud as .ply, .csv, .xyz or .npy.")
     if lost:
         raise ValueError(f"{ending} files have no place for {max(lost) - 1}-simplices. Use .npz.")
+
+
+def _check_all_in_triangles(complex: Complex, ending: str) -> None:
+    triangles = next(s for s in complex.simplices if len(s) == 3)
+    alone = Complex(complex.points, [triangles]).closure()
+    if len(triangles.unique()) != len(complex.points) or alone.counts != complex.counts:
+        raise ValueError(f"{ending} files hold triangles: edges and vertices that belong to none would be lost. Use .npz.")
 
 
 def _mesh(points: Any, levels: dict[int, Any], ending: str) -> bytes:

@@ -76,7 +76,7 @@ def save(dataset: Dataset, options: Mapping[str, Any]) -> None:
     if shapes.packed_weights is not None:
         arrays["weights"] = shapes.packed_weights.numpy()
     with writing(path_of(dataset.name, options)) as partial, partial.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
+        np.savez(file, allow_pickle=False, **{name: np.asarray(array, order="C") for name, array in arrays.items()})
 
 
 def _read(path: Path) -> dict[str, NDArray[Any]]:
@@ -90,7 +90,9 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
                 raise zipfile.BadZipFile(f"{info.filename} has another checksum")
             start = io.BytesIO(content[:4096].tobytes())
             np.lib.format.read_magic(start)
-            shape, _, dtype = np.lib.format.read_array_header_1_0(start)
+            shape, by_columns, dtype = np.lib.format.read_array_header_1_0(start)
+            if by_columns:
+                raise ValueError(f"{info.filename} is stored by columns")
             arrays[info.filename.removesuffix(".npy")] = content[start.tell() :].view(dtype).reshape(shape)
     return arrays
 

@@ -97,7 +97,7 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
         >>> load("manifolds", num_shapes=10).split("test")
         Dataset('manifolds', 8 shapes, 4 classes, train 0, val 0, test 8)
         """
-        return self.select(self._members(name))
+        return self.select(self.indices(name))
 
     def to(self, device: torch.device | str) -> Dataset:
         """Shapes and labels on another device: batches are then assembled there. Splits stay where they are."""
@@ -126,7 +126,7 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
             pin_memory: Batches lie in memory that an accelerator copies from faster. Ignored where there is none.
             options: Others of ``torch.utils.data.DataLoader``, such as ``multiprocessing_context`` or ``persistent_workers``.
         """
-        members = torch.arange(len(self)) if split is None else self._members(split)
+        members = torch.arange(len(self)) if split is None else self.indices(split)
         batches: Any = Batches(members, batch_size, shuffle=shuffle, generator=generator, drop_last=drop_last)
         dataset: Any = self
         return data.DataLoader(
@@ -139,7 +139,8 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
             **options,
         )
 
-    def _members(self, split: str) -> Tensor:
+    def indices(self, split: str) -> Tensor:
+        """Which shapes belong to a split."""
         if split not in self.splits:
             raise ValueError(
                 f"split must be one of {', '.join(self.splits) or 'none, since there are no splits'}, got {split!r}."

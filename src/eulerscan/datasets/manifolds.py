@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from ..augmentation import rotations
 from ..complexes import Complex, collate
 from ..simplices import faces, unique
 from .dataset import Dataset
@@ -55,7 +56,7 @@ def manifolds(
     generator = torch.Generator().manual_seed(seed)
     make = _clouds if form == "points" else _meshes
     shapes = collate([make(label, num_shapes, num_points, generator) for label in range(len(CLASSES))])
-    turned = shapes.points[:, None] @ _rotations(len(shapes), generator)[shapes.batch]
+    turned = shapes.points[:, None] @ rotations(len(shapes), 3, generator)[shapes.batch]
     points = turned[:, 0] + noise * torch.randn(shapes.points.shape, generator=generator, dtype=torch.float64)
     labels = torch.arange(len(CLASSES)).repeat_interleave(num_shapes)
     return Dataset(name, shapes.with_points(points.float()), labels, CLASSES)
@@ -165,14 +166,6 @@ def _grid(label: int, num_points: int) -> tuple[Tensor, Tensor, Tensor]:
         triangles = torch.cat([triangles, top, bottom], dim=1)
         u, v = torch.cat([u, torch.zeros(2)]), torch.cat([v, torch.tensor([0.0, 1.0])])
     return u.double(), v.double(), triangles
-
-
-def _rotations(count: int, generator: torch.Generator) -> Tensor:
-    """``[count, 3, 3]``: rotations, all equally likely."""
-    q, r = torch.linalg.qr(torch.randn(count, 3, 3, generator=generator, dtype=torch.float64))
-    q = q * r.diagonal(dim1=1, dim2=2).sign()[:, None]
-    rotations: Tensor = q * torch.linalg.det(q)[:, None, None]
-    return rotations
 
 
 def _uniform(*shape: int, generator: torch.Generator) -> Tensor:

@@ -2,7 +2,7 @@
 
 The settings are those of the paper where it states them (Adam, at most 100 epochs, 16 x 16 or 32 x 32) and right where the
 published code was not (mean per axis, unique edges, the epoch chosen on the validation split). What
-was left open was chosen on the validation split; ``docs/results.md`` says what, and between which candidates.
+was left open was chosen on the validation split: ``results/README.md`` says what, and between which candidates.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from typing import Any
 from torch import nn
 
 from ..augmentation import Augmentation
+from ..models import MODELS
 from ..runs import Architecture
-from ..training import Training, seeded
+from ..seeding import seeded
+from ..training import Training
 from .graphs import GraphNetwork
 from .numbers import SMALL_GRAPHS
 
@@ -46,6 +48,7 @@ class Run:
         dataset, data: What :func:`eulerscan.datasets.load` takes.
         as_published: Whether shapes are prepared as the published code did: see :mod:`.published`.
         timing_only: It serves to measure an epoch; its accuracy is not reported.
+        sample: Number of shapes of each split, ``None`` for all of them.
     """
 
     experiment: str
@@ -57,11 +60,18 @@ class Run:
     data: Mapping[str, Any] = field(default_factory=dict)
     as_published: bool = False
     timing_only: bool = False
+    sample: int | None = None
 
     @property
     def key(self) -> str:
-        """The same for runs that do the same."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+        """The same for runs that do the same, whatever a preset is called."""
+        preset = self.architecture.preset
+        sizes = {} if preset is None else MODELS[self.architecture.model].presets[preset]
+        return hashlib.sha256(json.dumps([asdict(self), sizes], sort_keys=True).encode()).hexdigest()[:16]
+
+    def sampled(self, count: int) -> Run:
+        """The same with so many shapes of each split and one epoch, to see that everything works."""
+        return replace(self, sample=count, training=replace(self.training, epochs=1))
 
 
 def directions(seeds: int, as_published: bool) -> Iterator[Run]:
@@ -78,7 +88,7 @@ def directions(seeds: int, as_published: bool) -> Iterator[Run]:
 
 
 def superpixels(seeds: int, as_published: bool) -> Iterator[Run]:
-    """Digits as graphs of superpixels and as meshes of pixels; and an epoch of each of four graph neural networks."""
+    """Digits as graphs of superpixels and as meshes of pixels; and a few epochs of each of four graph neural networks."""
     training = Training(epochs=100, batch_size=256, patience=15)
     for seed in range(seeds):
         for row, model, dataset, data in (
@@ -89,21 +99,29 @@ def superpixels(seeds: int, as_published: bool) -> Iterator[Run]:
             settings = replace(training, seed=seed)
             yield Run("superpixels", _named(row, as_published), "accuracy", dataset, architecture, settings, data, as_published)
     for kind, row, hidden in (("gat", "GAT", 150), ("gcn", "GCN", 155), ("gin", "GIN", 110), ("sage", "GraphSAGE", 117)):
-        network, once = GraphArchitecture(kind, hidden, num_layers=4), Training(epochs=1, batch_size=128)
-        yield Run("superpixels", row, "accuracy", "mnist-superpixels", network, once, timing_only=True)
+        network, few = GraphArchitecture(kind, hidden, num_layers=4), replace(training, epochs=3)
+        yield Run("superpixels", row, "accuracy", "mnist-superpixels", network, few, timing_only=True)
 
 
 def small_graphs(seeds: int, as_published: bool) -> Iterator[Run]:
-    """Letters and molecules. Every seed has a split of its own, the same for all models."""
+    """Letters and molecules. Every seed has a split of its own, the same for all models.
+
+    Molecules are those without isomorphic copies, as in the paper: a copy on the other side of the split would give its class
+    away. The original sets have rows of their own.
+    """
     for column in SMALL_GRAPHS:
-        letters = column.startswith("letter")
+        molecules = not column.startswith("letter")
         for seed in range(seeds):
-            data = {"seed": seed} if letters else {"seed": seed, "atoms": True, "cleaned": as_published}
-            settings = Training(epochs=100, batch_size=32 if letters else 64, seed=seed)
+            settings = Training(epochs=100, batch_size=16 if molecules else 32, seed=seed)
+            data: dict[str, Any] = {"seed": seed}
+            if molecules:
+                data |= {"atoms": True, "cleaned": True}
             for preset in ("4k", "65k"):
-                row = _named(f"ECT+CNN {preset.upper()}", as_published)
-                model = _ours("cnn", preset, as_published)
-                yield Run("small-graphs", row, column, column, model, settings, data, as_published)
+                model, row = _ours("cnn", preset, as_published), f"ECT+CNN {preset.upper()}"
+                yield Run("small-graphs", _named(row, as_published), column, column, model, settings, data, as_published)
+                if molecules and not as_published:
+                    original = data | {"cleaned": False}
+                    yield Run("small-graphs", f"{row}, with copies", column, column, model, settings, original)
             if not as_published:
                 for kind, row, hidden in (("gat", "GAT", 36), ("gcn", "GCN", 36), ("gin", "GIN", 36)):
                     yield Run("small-graphs", row, column, column, GraphArchitecture(kind, hidden), settings, data)

@@ -8,7 +8,7 @@ import platform
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,56 +25,51 @@ from .published import as_published
 Record = dict[str, Any]
 
 
-def run_plan(plan: Sequence[Run], results: Path, *, work: Path, sample: int | None = None) -> list[Record]:
+def run_plan(plan: Sequence[Run], results: Path, *, work: Path) -> None:
     """Do the runs of a plan that ``results`` lacks, and append a line for each.
 
     Args:
         plan: The runs, of one experiment.
         results: File with one JSON object a line.
         work: Folder for what a run needs to go on where it was interrupted; empty again when all is done.
-        sample: Use so many shapes of each split and one epoch, to see that everything works.
-
-    Returns:
-        All records in the file.
     """
-    records = read(results)
-    done = {record["key"] for record in records}
+    done = {record["key"] for record in read(results)}
     todo = [run for run in plan if run.key not in done]
     bar = progress_bar(len(plan), results.stem, initial=len(plan) - len(todo))
     for run in todo:
         bar.set_postfix_str(f"{run.row}, {run.column}, seed {run.training.seed}")
-        record = execute(run, work / run.key, sample=sample)
-        results.parent.mkdir(parents=True, exist_ok=True)
-        with results.open("a") as file:
-            file.write(json.dumps(record) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        records.append(record)
+        append(execute(run, work / run.key), results)
         shutil.rmtree(work / run.key, ignore_errors=True)
         bar.update(1)
     bar.close()
-    return records
+
+
+def append(record: Record, results: Path) -> None:
+    """Add a line, after removing one that was cut off while it was written."""
+    results.parent.mkdir(parents=True, exist_ok=True)
+    with results.open("a+b") as file:
+        file.seek(0)
+        content = file.read()
+        file.truncate(content.rfind(b"\n") + 1)
+        file.write(json.dumps(record).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read(results: Path) -> list[Record]:
-    """The records of a file. A last line that was cut off while it was written is removed from it."""
+    """The records of a file, without a last line that was cut off while it was written."""
     if not results.exists():
         return []
-    text = results.read_text()
-    if text and not text.endswith("\n"):
-        text = text[: text.rfind("\n") + 1]
-        results.write_text(text)
-    return [json.loads(line) for line in text.splitlines()]
+    return [json.loads(line) for line in results.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
-def execute(run: Run, folder: Path, *, sample: int | None = None) -> Record:
+def execute(run: Run, folder: Path) -> Record:
     """Train and test one model; returns its line."""
     begin = time.perf_counter()
-    dataset = _dataset(run.dataset, json.dumps(dict(run.data)), run.as_published, sample)
-    training = run.training if sample is None else replace(run.training, epochs=1)
+    dataset, training = _dataset(run.dataset, json.dumps(dict(run.data)), run.as_published, run.sample), run.training
     model = run.architecture.build(dataset.shapes.dim, len(dataset.classes), seed=training.seed)
     folder.mkdir(parents=True, exist_ok=True)
-    trained = train(model, dataset, training, folder, progress=sample is None)
+    trained = train(model, dataset, training, folder)
     test = evaluate(model, dataset, "test")
     best = trained.history[trained.best_epoch - 1]
     return {
@@ -97,6 +92,7 @@ def execute(run: Run, folder: Path, *, sample: int | None = None) -> Record:
             "architecture": asdict(run.architecture),
             "training": asdict(training),
             "as_published": run.as_published,
+            "sample": run.sample,
         },
         "version": __version__,
         "machine": machine(),

@@ -1,0 +1,79 @@
+"""Pictures of a fit: before and after, and all that was between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import plot
+from .atomic import replacing
+from .complexes import Complex
+from .extras import require
+from .fitting import Fit
+
+
+@dataclass
+class Recorder:
+    """A callback of :func:`fit_points` that keeps some of the states it passes through.
+
+    Args:
+        every: Steps between two states.
+    """
+
+    every: int = 10
+    paths: list[list[Complex]] = field(default_factory=list)
+
+    def __call__(self, step: int, loss: float, shape: Complex) -> None:
+        if step == 1:  # of another start
+            self.paths.append([])
+        if (step - 1) % self.every == 0:
+            self.paths[-1].append(shape)
+
+    def best(self, fit: Fit) -> list[Complex]:
+        """The states on the way from the start that came furthest, from the first step to the result."""
+        path = min(range(len(self.paths)), key=fit.restart_losses.__getitem__)
+        return [*self.paths[path], fit.shape]
+
+
+def draw_points(before: Complex, after: Complex, target: Complex, path: Path) -> None:
+    """Two pictures side by side: the target in grey, and on it the state after the first step, and the last."""
+    figure = plot.figure(8, 4)
+    for column, (shape, title) in enumerate(((before, "first step"), (after, "result"))):
+        _draw_over(target, shape, figure.add_subplot(1, 2, 1 + column, projection="3d" if target.dim == 3 else None))
+        figure.axes[-1].set_title(title)
+    with replacing(path) as partial:
+        figure.savefig(partial, format=path.suffix.removeprefix(".") or "png", dpi=150)
+
+
+def animate(shapes: Sequence[Complex], target: Complex, path: Path) -> None:
+    """A GIF of the states of a fit, the target in grey behind them."""
+    if path.suffix.lower() != ".gif":
+        raise ValueError(f"An animation must be a .gif file, got {path.name!r}.")
+    pictures = list(_pictures(shapes, target))
+    with replacing(path) as partial:
+        pictures[0].save(partial, format="GIF", save_all=True, append_images=pictures[1:], duration=80, loop=0)
+
+
+def _pictures(shapes: Sequence[Complex], target: Complex) -> Iterator[Any]:
+    image = require("PIL.Image", extra="mesh")
+    canvas = require("matplotlib.backends.backend_agg", extra="plot").FigureCanvasAgg
+    for shape in shapes:
+        figure = plot.figure(4, 4)
+        _draw_over(target, shape, figure.add_subplot(projection="3d" if target.dim == 3 else None))
+        drawn = canvas(figure)
+        drawn.draw()
+        yield image.fromarray(np.asarray(drawn.buffer_rgba())[..., :3].copy())
+
+
+def _draw_over(target: Complex, shape: Complex, ax: Any) -> None:
+    """The points of the target in grey, larger than those of the shape on top of them, and nothing far away from it."""
+    plot.plot_shape(Complex(target.points), ax, colour="0.75", size=30)
+    plot.plot_shape(shape, ax, colour="C3", size=6)
+    low, high = target.points.amin(dim=0), target.points.amax(dim=0)
+    margin = 0.15 * float((high - low).max())
+    for axis, name in enumerate("xyz"[: target.dim]):
+        ax.set(**{f"{name}lim": (float(low[axis]) - margin, float(high[axis]) + margin)})
