@@ -13,7 +13,8 @@ from .checks import positive
 from .complexes import Complex
 from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of
 from .extras import progress_bar
-from .goals import RADIUS, Fit, Goal, for_points, found, one_complex
+from .fits import Fit, found
+from .goals import RADIUS, Goal, for_points, one_complex
 from .inverse import Transform, back_project, uniform_in_ball
 from .losses import edge_length_loss, edge_lengths, laplacian_loss
 from .shapes import Shape

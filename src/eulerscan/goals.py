@@ -1,11 +1,10 @@
-"""What a fit aims at, and what it found."""
+"""What a fit aims at."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,7 +12,6 @@ from torch import Tensor
 from . import directions as spheres
 from .checks import positive
 from .complexes import Complex
-from .descent import Descent, Path, Stopped
 from .functional import ect
 from .functional import thresholds as even_thresholds
 from .inverse import Transform, sharpest
@@ -66,66 +64,6 @@ class Goal:
             return ect(complex, directions, self.thresholds, scale=scale)[0] / self.divisor - wanted
 
         return difference
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """What a fit found, and how it went.
-
-    Attributes:
-        shape: The fitted shape, in the coordinates of the target; of :func:`fit_directions` the given one.
-        directions: ``[T, dim]``, those that the transforms were compared in; of :func:`fit_directions` the fitted ones.
-        thresholds: ``[H]``. Heights are those of ``(points - centre) / radius``.
-        centre, radius: ``[dim]`` and a number.
-        start_loss, loss: Mean squared difference of the normalised transforms before and after, both at the last scale
-            and without extra terms, so that one can be divided by the other.
-        history: ``[steps]``, the loss at every step, extra terms included, each at the scale of its step.
-        scales: ``[steps]``.
-        stopped: ``"steps"`` (all were made), ``"tolerance"`` (the loss became that small), or, with a warning and the best
-            state kept, ``"diverged"`` or ``"no improvement"``.
-        restart_losses: The loss that each start came to; the best one is kept.
-        settings: What it was called with, defaults filled in.
-    """
-
-    shape: Complex
-    directions: Tensor
-    thresholds: Tensor
-    centre: Tensor
-    radius: float
-    start_loss: float
-    loss: float
-    history: Tensor
-    scales: Tensor
-    stopped: Stopped
-    restart_losses: tuple[float, ...]
-    settings: Mapping[str, Any]
-
-
-def found(
-    goal: Goal, shape: Complex, directions: Tensor, best: Path, paths: Sequence[Path], how: Descent, settings: Mapping[str, Any]
-) -> Fit:
-    """The best path as a result."""
-    return Fit(
-        shape=shape,
-        directions=directions,
-        thresholds=goal.thresholds,
-        centre=goal.centre,
-        radius=goal.radius,
-        start_loss=best.start_loss,
-        loss=best.loss,
-        history=torch.tensor(best.losses),
-        scales=torch.tensor(best.scales),
-        stopped=best.stopped,
-        restart_losses=tuple(path.loss for path in paths),
-        settings={
-            "num_points": goal.num_points,
-            "num_directions": len(directions),
-            "num_thresholds": len(goal.thresholds),
-            "scales": goal.scales,
-            **asdict(how),
-            **settings,
-        },
-    )
 
 
 def for_points(

@@ -15,9 +15,10 @@ from .checks import positive
 from .complexes import Complex
 from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of
 from .extras import progress_bar
+from .fits import Fit, found
 from .functional import ect
 from .functional import thresholds as even_thresholds
-from .goals import RADIUS, Fit, Goal, checked_scales, found, not_sharper, one_complex, peak
+from .goals import RADIUS, Goal, checked_scales, not_sharper, one_complex, peak
 from .inverse import Transform
 from .losses import soft_scale
 from .shapes import Shape
