@@ -71,3 +71,18 @@ def mirror(monkeypatch):
         pytest.skip("no raw files: EULERSCAN_MIRROR is not set and ../shared/data is not there")
     monkeypatch.setenv("EULERSCAN_MIRROR", str(folder))
     return folder
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command line, check its exit code, and give what it wrote to standard output and standard error."""
+    from eulerscan.cli import main
+
+    def call(*arguments, status: int = 0) -> tuple[str, str]:
+        with pytest.raises(SystemExit) as exit:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert exit.value.code == status, err
+        return out, err
+
+    return call

@@ -24,7 +24,7 @@ def write(complex: Complex, path: str | os.PathLike[str]) -> None:
     NPZ holds points, edges, triangles and tetrahedra; CSV, XYZ and NPY hold points; PLY, OBJ, OFF and STL hold triangles, and
     PLY clouds too, in the plane with a third coordinate of zero. What a format has no place for is an error.
 
-    >>> import tempfile
+    >>> import tempfile, torch
     >>> file = Path(tempfile.mkdtemp()) / "square.npz"
     >>> write(Complex(torch.rand(4, 2), [torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])]), file)
     >>> from eulerscan import read
