@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+import eulerscan as es
 from eulerscan import gathering
 
 
@@ -39,3 +40,12 @@ def test_a_machine_without_a_place_for_the_cache_compiles_all_the_same(monkeypat
     gathering._compiled.cache_clear()
     assert torch.equal(gathering.gather(values, starts, sizes), values[1:8001])
     gathering._compiled.cache_clear()
+
+
+def test_forward_derivatives_pass_through_large_selections():
+    complex = es.Complex(torch.randn(4000, 2), batch=torch.arange(4000) // 100)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(complex.points, torch.ones(4000, 2))
+        chosen = complex.with_points(dual).select(list(range(39)))
+        tangent = torch.autograd.forward_ad.unpack_dual(chosen.points).tangent
+    assert torch.equal(tangent, torch.ones(3900, 2))

@@ -138,3 +138,44 @@ def test_the_first_weights_follow_from_the_seed_alone():
 def test_models_that_cannot_be_built_are_named(options, text):
     with pytest.raises(ValueError, match=text):
         Architecture(**options).build(2, 3)
+
+
+def test_a_model_that_cannot_be_built_removes_nothing(finished, config, data):
+    wrong = replace(config, model=Architecture(model="cnn", num_directions=3))
+    with pytest.raises(ValueError, match="needs more directions"):
+        start(finished, wrong, data, overwrite=True, progress=False)
+    assert load(finished)[1] == config
+
+
+def test_weights_of_other_programs_are_not_overwritten(tmp_path, config, data):
+    (tmp_path / "config.json").write_text('{"architectures": ["Llama"]}')
+    (tmp_path / "model.safetensors").write_bytes(b"precious")
+    with pytest.raises(ValueError, match=r"config.json is damaged"):
+        start(tmp_path, config, data, overwrite=True, progress=False)
+    assert (tmp_path / "model.safetensors").read_bytes() == b"precious"
+
+
+def test_a_run_killed_while_it_wrote_its_first_file_can_begin_again(tmp_path, config, data):
+    (tmp_path / ".config.json.0123.partial").write_text("{")
+    assert start(tmp_path, config, data, progress=False)["epochs"] == 2
+
+
+@pytest.mark.parametrize("text", ["", "[]"])
+def test_a_damaged_result_is_named(finished, text):
+    (finished / "result.json").write_text(text)
+    with pytest.raises(ValueError, match=r"result.json is damaged"):
+        load(finished)
+
+
+def test_a_state_without_its_optimiser_does_not_go_on(finished, config, data):
+    from safetensors import safe_open
+    from safetensors.torch import save_file
+
+    path = finished / "training.safetensors"
+    with safe_open(path, framework="pt") as file:
+        kept = {name: file.get_tensor(name) for name in file.keys() if name.startswith("model.")}  # noqa: SIM118
+        metadata = file.metadata()
+    save_file(kept, path, metadata)
+    (finished / "result.json").unlink()
+    with pytest.raises(ValueError, match="what it holds of the optimiser does not fit"):
+        start(finished, config, data, resume=True, progress=False)

@@ -39,7 +39,7 @@ class Augmentation:
             ("stretch", self.stretch, 1),
             ("jitter", self.jitter, math.inf),
         ):
-            if not 0 <= value <= most:
+            if not (0 <= value <= most and value < math.inf):
                 raise ValueError(f"{name} must be between 0 and {most}, got {value}.")
 
     def __bool__(self) -> bool:

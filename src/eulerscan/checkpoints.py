@@ -38,11 +38,20 @@ def load_training(model: nn.Module, optimiser: Optimizer, path: Path) -> dict[st
     if progress is None:
         raise ValueError(f"{path} holds no state of training.")
     _put(model, {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}, path)
+    if not isinstance(progress, dict) or not {"history", "best_epoch", "settings"} <= set(progress):
+        raise ValueError(f"{path} is damaged: it does not say how far training has come.")
     memory: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         if name.startswith("optimiser."):
-            _, index, key = name.split(".")
-            memory.setdefault(int(index), {})[key] = tensor
+            _, index, key = name.split(".", 2)
+            memory.setdefault(int(index) if index.isdigit() else -1, {})[key] = tensor
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    fits = set(memory) == set(range(len(parameters))) and all(
+        {"exp_avg", "exp_avg_sq", "step"} <= set(memory[i]) and memory[i]["exp_avg"].shape == parameter.shape
+        for i, parameter in enumerate(parameters)
+    )
+    if not fits:
+        raise ValueError(f"{path} is damaged: what it holds of the optimiser does not fit the model.")
     state = optimiser.state_dict()
     state["state"] = memory
     optimiser.load_state_dict(state)
@@ -50,10 +59,14 @@ def load_training(model: nn.Module, optimiser: Optimizer, path: Path) -> dict[st
 
 
 def _save(tensors: dict[str, Tensor], path: Path, progress: dict[str, Any] | None = None) -> None:
-    safetensors = require("safetensors.torch", extra="cli")
+    safetensors, package = require("safetensors.torch", extra="cli"), require("safetensors", extra="cli")
     metadata = None if progress is None else {"progress": json.dumps(progress)}
-    with replacing(path) as partial:
-        safetensors.save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, partial, metadata)
+    contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    try:
+        with replacing(path) as partial:
+            safetensors.save_file(contiguous, partial, metadata)
+    except package.SafetensorError as error:  # a full disk, for one
+        raise OSError(f"Could not write {path}: {error}.") from None
 
 
 def _load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any] | None]:

@@ -72,16 +72,19 @@ def load_folder(folder: Path, *, seed: int = 0, **options: Any) -> tuple[Dataset
 
 def readable(folder: Path) -> list[Path]:
     """The files of a folder and its sub-folders that have the ending of a shape, in order of their names."""
-    return sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix.lower() in READABLE and not p.name.startswith("."))
+    files = (p for p in folder.rglob("*") if p.is_file() and p.suffix.lower() in READABLE)
+    return sorted(p for p in files if not any(part.startswith(".") for part in p.relative_to(folder).parts))
 
 
 def try_to_read(path: Path, failures: list[Failure], **options: Any) -> Complex | None:
     """The shape in a file, or ``None`` and one failure more."""
     try:
         return read(path, **options)
-    except (ValueError, OSError) as error:
-        failures.append(Failure(path, str(error)))
-        return None
+    except OSError as error:
+        failures.append(Failure(path, error.strerror or str(error)))
+    except ValueError as error:
+        failures.append(Failure(path, str(error).removeprefix(f"{path}: ")))
+    return None
 
 
 def check_dimensions(shapes: Iterable[Complex], paths: Iterable[Path]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.autograd import forward_ad
 
 FEW = 4096  # for so many entries a compiled loop is not worth its start
 PLAIN = (torch.int32, torch.int64, torch.float32, torch.float64)
@@ -35,7 +36,10 @@ def gather(values: Tensor, starts: Tensor, sizes: Tensor, shifts: Tensor | None 
     """
     width = values[:1].numel() if len(values) else 0
     total = int(sizes.sum())
-    simple = values.device.type == "cpu" and values.dtype in PLAIN and values.is_contiguous() and not values.requires_grad
+    plain = forward_ad._current_level < 0 and not torch._C._functorch.is_functorch_wrapped_tensor(values)
+    simple = (
+        plain and values.device.type == "cpu" and values.dtype in PLAIN and values.is_contiguous() and not values.requires_grad
+    )
     if not simple or total * width <= FEW or torch.compiler.is_compiling():
         found = values[places(starts, sizes)]
         return found if shifts is None else found - shifts.to(values.dtype).repeat_interleave(sizes, output_size=total)

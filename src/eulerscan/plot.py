@@ -58,6 +58,7 @@ def plot_transform(transform: Tensor, ax: Axes | None = None, *, thresholds: Ten
         extent=extent,
     )
     ax.set(xlabel="threshold", ylabel="direction")
+    ax.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
     ax.figure.colorbar(image, ax=ax, label="Euler characteristic", fraction=0.05)
     return ax
 
@@ -101,6 +102,7 @@ def plot_training(history: Sequence[Mapping[str, Any]], ax: Axes | None = None) 
     epochs = [record["epoch"] for record in history]
     ax.plot(epochs, [record["loss"] for record in history], label="training loss", color="C0")
     ax.set(xlabel="epoch", ylabel="cross entropy", ylim=(0, None))
+    ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
     if "val_loss" in history[0]:
         ax.plot(epochs, [record["val_loss"] for record in history], label="validation loss", color="C1")
         right = ax.twinx()

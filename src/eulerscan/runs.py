@@ -71,16 +71,10 @@ class Architecture:
     circular: bool | None = None
     between: bool | None = None
 
-    def __post_init__(self) -> None:
-        if self.model not in MODELS:
-            near = difflib.get_close_matches(self.model, MODELS, n=2, cutoff=0.4)
-            hint = f" Did you mean {' or '.join(near)}?" if near else ""
-            raise ValueError(f"model must be one of {', '.join(MODELS)}, got {self.model!r}.{hint}")
-
     def build(self, dim: int, num_classes: int, *, seed: int = 0) -> Classifier:
         """The model with the first weights that belong to ``seed``."""
         options = {name: value for name, value in asdict(self).items() if value is not None and name != "model"}
-        model = MODELS[self.model]
+        model = _model(self.model)
         try:
             with seeded(seed, 0):
                 made = model(dim, num_classes, **{k: v for k, v in options.items() if k != "random_directions"})
@@ -119,13 +113,15 @@ class Config:
     @classmethod
     def read(cls, path: Path) -> Config:
         if not path.is_file():
-            raise FileNotFoundError(f"{path} is missing: {path.parent} is not the folder of a run.")
+            inside = sorted(folder.name for folder in path.parent.glob("seed-*"))
+            hint = f" Those inside it are: {', '.join(inside)}." if inside else ""
+            raise FileNotFoundError(f"{path} is missing: {path.parent} is not the folder of a run.{hint}")
         try:
             values = json.loads(path.read_text())
             model = {**values["model"], "hidden": values["model"]["hidden"] and tuple(values["model"]["hidden"])}
             training = {**values["training"], "augmentation": Augmentation(**values["training"]["augmentation"])}
             return cls(
-                data=values["data"],
+                data={"options": {}, **values["data"]},
                 dim=int(values["dim"]),
                 classes=tuple(values["classes"]),
                 fingerprint=values["fingerprint"],
@@ -139,7 +135,15 @@ class Config:
     def same_run(self, other: Config) -> bool:
         """Whether the two differ in nothing that changes the result."""
         one, two = ({**asdict(config), "version": ""} for config in (self, other))
-        return json.dumps(one) == json.dumps(two)
+        return json.dumps(one, sort_keys=True) == json.dumps(two, sort_keys=True)
+
+
+def _model(name: str) -> type[Classifier]:
+    if name not in MODELS:
+        near = difflib.get_close_matches(name, MODELS, n=2, cutoff=0.4)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(f"model must be one of {', '.join(MODELS)}, got {name!r}.{hint}")
+    return MODELS[name]
 
 
 def start(
@@ -162,13 +166,15 @@ def start(
         device: Where to compute; by default on a GPU if there is one.
     """
     check_same_data(config, dataset)
+    model = config.model.build(config.dim, len(config.classes), seed=config.training.seed)
     if distributed.is_first():
         _prepare(folder, config, resume=resume, overwrite=overwrite)
     distributed.wait()
     if (folder / "result.json").exists():
-        return json.loads((folder / "result.json").read_text())  # type: ignore[no-any-return]
-    model = config.model.build(config.dim, len(config.classes), seed=config.training.seed).to(device or distributed.device())
-    trained = train(model, dataset, config.training, folder, on_epoch=on_epoch, progress=progress)
+        return _read_result(folder / "result.json")
+    trained = train(
+        model.to(device or distributed.device()), dataset, config.training, folder, on_epoch=on_epoch, progress=progress
+    )
     result = _result(config, model, trained, evaluate(model, dataset, "test"), folder)
     if distributed.is_first():
         with replacing(folder / "result.json") as partial:
@@ -184,7 +190,7 @@ def load(folder: Path) -> tuple[Classifier, Config]:
     weights, result = folder / "model.safetensors", folder / "result.json"
     model = config.model.build(config.dim, len(config.classes))
     checkpoints.load_model(model, weights)
-    if result.exists() and json.loads(result.read_text()).get("sha256") != _digest(weights):
+    if result.exists() and _read_result(result).get("sha256") != _digest(weights):
         raise ValueError(f"{weights} is not the file that {result} belongs to: it was changed after training.")
     return model.eval(), config
 
@@ -192,9 +198,13 @@ def load(folder: Path) -> tuple[Classifier, Config]:
 def _prepare(folder: Path, config: Config, *, resume: bool, overwrite: bool) -> None:
     files = ("result.json", "training.safetensors", "model.safetensors", "metrics.jsonl", "config.json")
     path = folder / "config.json"
+    if folder.is_dir():
+        for partial in folder.glob(".*.partial"):  # of a run that was killed
+            partial.unlink()
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not path.exists())):
         raise FileExistsError(f"{folder} exists and is not the folder of a run. Choose another folder.")
     if path.exists() and overwrite:
+        Config.read(path)  # other programs have files of this name too
         for name in files:
             (folder / name).unlink(missing_ok=True)
     elif path.exists() and not resume:
@@ -245,6 +255,16 @@ def check_same_data(config: Config, dataset: Dataset) -> None:
             f"{dataset.name} is not what the run was trained on: its shapes, classes or splits have changed since, so that "
             "test shapes may have been trained on. Train again, or use predict."
         )
+
+
+def _read_result(path: Path) -> dict[str, Any]:
+    try:
+        result = json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}.") from None
+    if not isinstance(result, dict):
+        raise ValueError(f"{path} is damaged: it must hold the scores of a run by name.")
+    return result
 
 
 def _digest(path: Path) -> str:

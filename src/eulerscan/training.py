@@ -84,7 +84,7 @@ class Trained:
         best_epoch: The epoch with the best validation score; the last one where there is no validation split.
     """
 
-    history: list[Epoch]
+    history: list[Epoch] = field(repr=False)
     best_epoch: int
 
     @property

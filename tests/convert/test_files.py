@@ -179,3 +179,25 @@ def test_every_readable_ending_is_lower_case_and_known():
         READABLE
     )
     assert all(ending == ending.lower() and ending.startswith(".") for ending in READABLE)
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xef\xbb\xbfv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", b"v 0 0 0\rv 1 0 0\rv 0 1 0\rf 1 2 3\r"]
+)
+def test_other_line_ends_and_byte_order_marks_lose_no_vertex(content, tmp_path):
+    (tmp_path / "a.obj").write_bytes(content)
+    shape = es.read(tmp_path / "a.obj")
+    assert shape.counts == (3, 3, 1)
+    assert shape.points.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+
+
+def test_a_slip_in_the_first_line_is_no_header(tmp_path):
+    (tmp_path / "a.csv").write_text("0.O,0\n1,0\n0,1\n")
+    with pytest.raises(ValueError, match="line 1"):
+        es.read(tmp_path / "a.csv")
+
+
+def test_numbers_too_large_to_be_true_are_a_damaged_file(tmp_path):
+    (tmp_path / "a.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 99999999999999999999999\n")
+    with pytest.raises(ValueError, match=r"a.obj"):
+        es.read(tmp_path / "a.obj")

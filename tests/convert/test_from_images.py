@@ -234,3 +234,10 @@ def test_what_is_no_image_is_named(image, options, error, text):
 def test_one_image_where_many_are_wanted_is_named():
     with pytest.raises(ValueError, match=r"images must have shape \[N, rows, columns\] or \[N, i, j, k\], got \[3, 3\]"):
         from_images(np.ones((3, 3)))
+
+
+def test_what_is_transparent_is_black_in_grey_images_too(tmp_path):
+    image = Image.fromarray(np.array([[255, 0, 100]], dtype=np.uint8))
+    image.save(tmp_path / "a.png", transparency=255)
+    with pytest.raises(ValueError, match="no foreground"):
+        es.read(tmp_path / "a.png")

@@ -145,3 +145,8 @@ def test_what_are_no_points_is_named(points, error, text):
 def test_a_radius_below_zero_is_named(alpha):
     with pytest.raises(ValueError, match="alpha must be a radius, zero or more"):
         alpha_complex(torch.rand(4, 2), alpha)
+
+
+def test_a_lattice_far_from_the_origin_is_triangulated_like_one_near_it():
+    near = torch.cartesian_prod(torch.arange(5.0), torch.arange(5.0)) * 0.25
+    assert delaunay(near + 1e6).counts == delaunay(near).counts

@@ -201,3 +201,13 @@ def test_importing_is_cheap():
     code = "import torch, sys; before = set(sys.modules); import eulerscan.datasets; print(*set(sys.modules) - before)"
     added = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch_geometric", "sklearn", "scipy", "tqdm", "numba", "PIL"} & set(added)
+
+
+def test_small_integers_are_numbers_of_shapes_and_not_a_mask():
+    dataset = datasets.load("manifolds", num_shapes=3, num_points=32)
+    numbers = [0, 1, 1, 4, 0, 0]
+    for dtype in (torch.uint8, torch.int16, torch.int64):
+        shapes, labels = dataset.__getitems__(torch.tensor(numbers, dtype=dtype))
+        assert len(shapes) == 6
+        assert labels.tolist() == dataset.labels[numbers].tolist()
+    assert len(dataset.select([])) == 0

@@ -1,3 +1,6 @@
+import re
+import zipfile
+
 import pytest
 import torch
 
@@ -77,3 +80,13 @@ def test_addresses_are_those_of_torch_geometric():
     from torch_geometric.datasets import TUDataset
 
     assert (TUDataset.url, TUDataset.cleaned_url) == (tu.ORIGINAL, tu.CLEANED)
+
+
+@pytest.mark.parametrize("name", ["letter-low", "letter-med", "letter-high"])
+def test_letters_have_the_names_that_their_archive_gives_them(name, mirror):
+    stem = name.capitalize()
+    with zipfile.ZipFile(mirror / "TUDataset" / f"{stem}.zip") as archive:
+        member = next(info for info in archive.infolist() if info.filename.endswith("label_readme.txt"))
+        names = re.findall(r"^\s*\d+\s+([A-Z])\s*$", archive.read(member).decode(), re.MULTILINE)
+    assert datasets.load(name).classes == tuple(names)
+    assert len(set(names)) == 15

@@ -12,6 +12,7 @@ from tyro.conf import Positional
 from .. import datasets
 from ..atomic import replacing
 from ..complexes import collate
+from ..convert import READABLE
 from ..datasets import Dataset
 from ..extras import progress
 from ..folders import Failure, load_folder, readable, try_to_read
@@ -41,6 +42,8 @@ def evaluate(run: Positional[Path], /, *, split: str = "test", as_json: bool = F
         print(json.dumps({**metrics.summary(), "count": metrics.count, "confusion": metrics.confusion.tolist()}))
         return report_failures(failed)
     print(aligned(["score", "value"], [[name, f"{value:.2f}"] for name, value in metrics.summary().items()]))
+    if not (run / "result.json").exists():
+        print("\nthe run is not finished: these are the scores of its best epoch so far")
     print(f"\nconfusion on {metrics.count} shapes of the {split} split, a row for each true class")
     print(
         aligned(
@@ -51,17 +54,24 @@ def evaluate(run: Positional[Path], /, *, split: str = "test", as_json: bool = F
 
 
 @torch.no_grad()
-def predict(run: Positional[Path], files: Positional[tuple[Path, ...]], /, *, output: Path | None = None) -> int:
+def predict(
+    run: Positional[Path], files: Positional[tuple[Path, ...]], /, *, output: Path | None = None, overwrite: bool = False
+) -> int:
     """Class and probability of each file. What cannot be read is reported and skipped, and the exit code is then 1.
 
     Args:
         run: Folder of a run that was trained on a folder of files, or on shapes of the same dimension.
         files: Files, or folders of files.
         output: Where to write file, class, probability and the probabilities of all classes as CSV. Default: a table here.
+        overwrite: Replace the output if it is there already.
     """
+    if output is not None and output.exists() and not overwrite:
+        raise FileExistsError(f"{output} is there already. Use --overwrite to replace it.")
     model, config = load(run)
     options = config.data["options"] if "folder" in config.data else {}
     paths = [path for given in files for path in (readable(given) if given.is_dir() else [given])]
+    if not paths:
+        raise ValueError(f"FILES must name files, or folders that hold files with one of the endings {' '.join(READABLE)}.")
     failures: list[Failure] = []
     rows: list[list[Any]] = []
     for start in progress(range(0, len(paths), FILES_AT_ONCE), "predicting"):

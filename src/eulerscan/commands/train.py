@@ -81,6 +81,8 @@ def train(
         partial.write_text(json.dumps(summary, indent=2) + "\n")
     print(_table(results, summary))
     print(f"\n{found.name}: {len(found)} shapes, {len(found.classes)} classes; runs in {output}")
+    if plots:
+        print(f"pictures in {output / f'seed-{training.seed}'}")
     return report_failures(failed)
 
 

@@ -78,6 +78,8 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
             raise ValueError("it holds no triangle with three different vertices, nor anything else.")
     except (ValueError, IndexError) as error:
         raise ValueError(f"{path}: {error}") from None
+    except (MemoryError, OverflowError) as error:
+        raise ValueError(f"{path}: it announces more than there can be ({error}).") from None
     return complex
 
 

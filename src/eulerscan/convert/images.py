@@ -130,11 +130,14 @@ def stacked(pages: list[_Array]) -> _Array:
     """One page as an image, several as a volume."""
     if len({page.shape for page in pages}) > 1:
         raise ValueError(f"image has {len(pages)} pages of different sizes, which make no volume.")
+    if len({page.dtype for page in pages}) > 1:
+        raise ValueError(f"image has {len(pages)} pages of different depths, whose values cannot be compared.")
     return np.stack(pages) if len(pages) > 1 else pages[0]
 
 
 def _grey(image: Any) -> _Array:
-    if image.mode in ("1", "L", "I", "F") or image.mode.startswith("I;16"):
+    clear = image.mode in ("1", "L") and image.has_transparency_data
+    if (image.mode in ("1", "L", "I", "F") or image.mode.startswith("I;16")) and not clear:
         return np.asarray(image)
     if not image.has_transparency_data:
         return np.asarray(image.convert("L"))

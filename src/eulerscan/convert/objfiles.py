@@ -6,6 +6,7 @@ back from the end of the file, where the format counts them back from the line t
 
 from __future__ import annotations
 
+import codecs
 import re
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,10 @@ _Array = np.ndarray[Any, Any]
 
 def read_obj(path: Path, *, kind: str, merge: bool = True, dtype: torch.dtype | None = None) -> Complex:
     """The vertices, faces and lines of an OBJ file. Polygons are cut into triangles."""
-    content = path.read_bytes()
+    content = path.read_bytes().removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\0" in content:
         raise ValueError("it is binary, where an OBJ file is text.")
-    content = re.sub(rb"\\\r?\n", b" ", content)  # a line that goes on in the next
+    content = re.sub(rb"\\\n", b" ", content)  # a line that goes on in the next
     starts, vertices = _vertices(content)
     polygons = _elements(content, b"f", starts)
     triangles = [np.stack([p[:, :1].repeat(p.shape[1] - 2, 1), p[:, 1:-1], p[:, 2:]]).reshape(3, -1) for p in polygons]

@@ -25,7 +25,7 @@ def read_table(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Co
     Empty lines and lines that begin with ``#`` do not count. XYZ may have colours or normals after three coordinates.
     """
     lines = [(i, line) for i, line in enumerate(_text(path).splitlines(), 1) if line.strip() and not line.startswith("#")]
-    if lines and any(_number(entry) is None for entry in _entries(lines[0][1])):
+    if lines and all(_number(entry) is None for entry in _entries(lines[0][1])):
         lines = lines[1:]
     if not lines:
         raise ValueError("it holds no points: there is no line of numbers.")

@@ -62,7 +62,7 @@ def alpha_complex(points: Tensor | _Array, alpha: float, *, merge: bool = False)
     points, cells = _cells(points, merge)
     coordinates = _coordinates(points)
     # Equal radii, as on a lattice, differ by what rounding has moved the points. Their simplices belong together.
-    noise = 8 * torch.finfo(points.dtype).eps * float(np.abs(coordinates).max(initial=0.0))
+    noise = 2 * torch.finfo(points.dtype).eps * float(np.abs(coordinates).max(initial=0.0))
     simplices: list[Tensor] = []
     values = np.full(cells.shape[1], np.nan)
     while len(cells) > 1:
@@ -173,7 +173,7 @@ def _in_their_span(coordinates: _Array, eps: float) -> _Array:
     centred = coordinates - coordinates.mean(axis=0)
     extent = np.abs(centred).max(initial=0.0)
     # What rounding of the coordinates may have moved a point, and what Qhull cannot tell from nothing.
-    noise = max(16 * eps * np.abs(coordinates).max(initial=0.0), 1e-13 * extent)
+    noise = max(eps * np.abs(coordinates).max(initial=0.0), 1e-13 * extent)
     if extent <= noise:
         return np.empty((len(coordinates), 0))
     axes = np.linalg.svd(centred / extent, full_matrices=False)[2]

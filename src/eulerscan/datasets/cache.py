@@ -23,7 +23,7 @@ from ..complexes import Complex
 from .dataset import Dataset
 from .places import cache_folder, writing
 
-FORMAT = 1  # of what is stored; raise it with every change to what a data set holds
+FORMAT = 2  # of what is stored; raise it with every change to what a data set holds
 _SPLIT = "split "
 
 logger = logging.getLogger(__name__)

@@ -79,14 +79,14 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
 
     def __getitems__(self, indices: Indices) -> tuple[Complex, Tensor]:
         """Several shapes as one complex and their labels ``[n]``: what ``DataLoader`` asks for, a batch at a time."""
-        positions = indices if isinstance(indices, slice) else torch.as_tensor(indices, device=self.labels.device)
-        shapes = self.shapes.select(positions)
-        return shapes, self.labels[positions] if len(shapes) else self.labels[:0]
+        positions = self.shapes._positions(indices)
+        return self.shapes.select(positions), self.labels[positions]
 
     def select(self, indices: Indices) -> Dataset:
         """Some of the shapes, in the given order, each in the split that it was in."""
-        shapes, labels = self.__getitems__(indices)
-        chosen = torch.arange(len(self))[indices if isinstance(indices, slice) else torch.as_tensor(indices).cpu()]
+        chosen = self.shapes._positions(indices)
+        shapes, labels = self.__getitems__(chosen)
+        chosen = chosen.cpu()
         splits = {name: torch.isin(chosen, members).nonzero().squeeze(1) for name, members in self.splits.items()}
         return replace(self, shapes=shapes, labels=labels, splits=splits)
 

@@ -17,7 +17,8 @@ from .raw import Source, members, reading
 # The addresses of torch_geometric.datasets.TUDataset.
 ORIGINAL = "https://www.chrsmrrs.com/graphkerneldatasets"
 CLEANED = "https://raw.githubusercontent.com/nd7141/graph_datasets/master/datasets"
-LETTERS = tuple("NHMAWYIFVTXZKEL")  # in the order of their numbers in the files
+# In the order of their numbers, which every archive gives in a file of its own.
+LETTERS = {"letter-low": "KNLZTXFVYWHAIEM", "letter-med": "ZNXTWAMKLEHFVIY", "letter-high": "NHMAWYIFVTXZKEL"}
 
 
 def letters(name: str) -> Dataset:
@@ -27,7 +28,7 @@ def letters(name: str) -> Dataset:
         name: ``letter-low``, ``letter-med`` or ``letter-high``.
     """
     points, edges, batch, labels = _read(name.capitalize(), cleaned=False, atoms=False)
-    return Dataset(name, Complex(points, [edges], batch=batch, num_complexes=len(labels)), labels, LETTERS)
+    return Dataset(name, Complex(points, [edges], batch=batch, num_complexes=len(labels)), labels, tuple(LETTERS[name]))
 
 
 def molecules(name: str, *, cleaned: bool = False, atoms: bool = False) -> Dataset:
