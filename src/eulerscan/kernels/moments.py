@@ -95,11 +95,13 @@ def occupied(offsets, b):
 
 
 @njit(nogil=True, error_model="numpy")
-def _expand(table, row, first, end, decay, factor, half_width, terms):
-    """The series of one cell, eight thresholds at a time, from f' = -half_width f (1 - f)."""
-    one, minus = fill(1.0), fill(-1.0)
-    for j in range(first, end, WIDTH):
-        falling = multiply(fill(factor), load(decay, 0, j))
+def _expand(cell, grid, cells):
+    """Write the series of a cell, eight thresholds at a time, from f' = -half_width f (1 - f)."""
+    table, terms, half_width, decay = cells.table, cells.terms, cells.half_width, grid.decay
+    factor = fill(math.exp(grid.scale * (cells.bottom - grid.centre + (cell + 0.5) / cells.density)))
+    row, one, minus = cells.places[cell], fill(1.0), fill(-1.0)
+    for j in range(cells.firsts[cell], cells.ends[cell], WIDTH):
+        falling = multiply(factor, load(decay, 0, j))
         risen = divide(one, add(one, falling))
         fallen = multiply(falling, risen)
         store(table, row, 0, risen)
@@ -112,17 +114,7 @@ def _expand(table, row, first, end, decay, factor, half_width, terms):
             change = add(multiply(tilt, load(table, row + k, 0)), multiply(minus, product))
             store(table, row + k + 1, 0, multiply(fill(-half_width / (k + 1)), change))
         row += terms
-
-
-@njit(nogil=True, forceinline=True, error_model="numpy")
-def _prepare(cell, grid, cells):
-    if not cells.ready[cell]:
-        middle = grid.scale * (cells.bottom - grid.centre + (cell + 0.5) / cells.density)
-        _expand(
-            cells.table, cells.places[cell], cells.firsts[cell], cells.ends[cell], grid.decay, math.exp(middle),
-            cells.half_width, cells.terms,
-        )  # fmt: skip
-        cells.ready[cell] = True
+    cells.ready[cell] = True
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -165,43 +157,47 @@ def _is_empty(moments, row, terms):
 def draw_cells(curves, jumps, field, count, width, grid, cells):
     """Like :func:`.sweep.draw`, by moments."""
     collect(field, count, width, cells)
-    moments, table, terms = cells.moments, cells.table, cells.terms
-    for cell in range(len(cells.ends)):
+    _, _, _, terms, _, firsts, ends, places, ready, table, moments, _, _ = cells
+    nothing = fill(0.0)
+    for cell in range(len(ends)):
         for lane in range(width):
-            row, place, end = cell * WIDTH + lane, cells.places[cell], cells.ends[cell]
+            row, place, end = cell * WIDTH + lane, places[cell], ends[cell]
             if _is_empty(moments, row, terms):
                 continue
-            _prepare(cell, grid, cells)
-            for j in range(cells.firsts[cell], end, WIDTH):
+            if not ready[cell]:
+                _expand(cell, grid, cells)
+            for j in range(firsts[cell], end, WIDTH):
                 curve = load(curves, lane, j)
                 for k in range(terms):
                     curve = add(curve, multiply(fill(moments[row, k]), load(table, place + k, 0)))
                 store(curves, lane, j, curve)
                 place += terms
             jumps[end, lane] += moments[row, 0]
-            moments[row] = 0.0
+            for k in range(0, terms, WIDTH):
+                store(moments, row, k, nothing)
 
 
 @njit(nogil=True, error_model="numpy")
 def _pull(field, count, gradients, width, grid, cells, derivative):
     """Fill the pulls of all cells that the field enters, or those of the derivative with respect to x."""
-    pulls, table, terms, scratch = cells.pulls, cells.table, cells.terms, cells.scratch
-    top = float(len(cells.ends) - 1)
+    _, bottom, density, terms, _, firsts, ends, places, ready, table, _, pulls, scratch = cells
+    top = float(len(ends) - 1)
     lowest, highest = fill(top), fill(0.0)
     for v in range(count):
-        position = _positions(field, v, cells.bottom, cells.density, top, scratch)
+        position = _positions(field, v, bottom, density, top, scratch)
         lowest = choose(at_least(lowest, position), position, lowest)
         highest = choose(at_least(position, highest), position, highest)
     store(scratch, 0, 0, lowest)
     store(scratch, 1, 0, highest)
     for cell in range(int(scratch[0, :width].min()), int(scratch[1, :width].max()) + 1):
-        _prepare(cell, grid, cells)
+        if not ready[cell]:
+            _expand(cell, grid, cells)
         for lane in range(width):
             row = cell * WIDTH + lane
             pulls[row, terms - 1] = 0.0
             for k in range(derivative, terms):
-                place, pull = cells.places[cell] + k, fill(0.0)
-                for j in range(cells.firsts[cell], cells.ends[cell], WIDTH):
+                place, pull = places[cell] + k, fill(0.0)
+                for j in range(firsts[cell], ends[cell], WIDTH):
                     pull = add(pull, multiply(load(gradients, lane, j), load(table, place, 0)))
                     place += terms
                 pulls[row, k - derivative] = total(pull) * (k if derivative else 1)
@@ -255,28 +251,30 @@ def descend_cells(
 def _descend_to_grid(threshold_gradient, task, gradients, field, count, width, grid, cells):
     """Where the moments fall with a threshold; the place of a height in its cell matters to the scale."""
     collect(field, count, width, cells)
-    moments, table, terms = cells.moments, cells.table, cells.terms
-    scale_gradient, narrow = 0.0, fill(-cells.half_width / grid.scale)
-    for cell in range(len(cells.ends)):
-        middle = cells.bottom + (cell + 0.5) / cells.density
+    _, bottom, density, terms, half_width, firsts, ends, places, ready, table, moments, _, _ = cells
+    thresholds, scale_gradient, narrow, nothing = grid.thresholds, 0.0, fill(-half_width / grid.scale), fill(0.0)
+    for cell in range(len(ends)):
+        middle = (cell + 0.5) / density  # above the bottom: heights may be large and close to each other
         for lane in range(width):
-            row, place = cell * WIDTH + lane, cells.places[cell]
+            row, place = cell * WIDTH + lane, places[cell]
             if _is_empty(moments, row, terms):
                 continue
-            _prepare(cell, grid, cells)
-            for j in range(cells.firsts[cell], cells.ends[cell], WIDTH):
+            if not ready[cell]:
+                _expand(cell, grid, cells)
+            for j in range(firsts[cell], ends[cell], WIDTH):
                 slope, shift = fill(0.0), fill(0.0)
                 for k in range(1, terms):
                     weight = multiply(fill(np.float64(k)), load(table, place + k, 0))
                     slope = add(slope, multiply(fill(moments[row, k - 1]), weight))
                     shift = add(shift, multiply(fill(moments[row, k]), weight))
-                gradient = multiply(load(gradients, lane, j), fill(-1 / cells.half_width))
+                gradient = multiply(load(gradients, lane, j), fill(-1 / half_width))
                 slope, shift = multiply(gradient, slope), multiply(gradient, shift)
                 store(threshold_gradient, task, j, add(load(threshold_gradient, task, j), slope))
-                distance = add(load(grid.thresholds, 0, j), fill(-middle))
+                distance = add(add(load(thresholds, 0, j), fill(-bottom)), fill(-middle))
                 scale_gradient += total(add(multiply(slope, distance), multiply(shift, narrow)))
                 place += terms
-            moments[row] = 0.0
+            for k in range(0, terms, WIDTH):
+                store(moments, row, k, nothing)
     return scale_gradient
 
 
@@ -285,7 +283,7 @@ def weigh_cells(field, gradients, suffixes, count, width, grid, cells):
     """Like :func:`.sweep.weigh`, by moments."""
     _pull(field, count, gradients, width, grid, cells, 0)
     pulls, scratch, bottom, density = cells.pulls, cells.scratch, cells.bottom, cells.density
-    top, many = float(len(cells.ends) - 1), cells.terms > WIDTH
+    ends, top, many = cells.ends, float(len(cells.ends) - 1), cells.terms > WIDTH
     store(scratch, 1, 0, fill(0.0))
     for v in range(count):
         store(scratch, 0, 0, _positions(field, v, bottom, density, top, scratch))
@@ -297,5 +295,5 @@ def weigh_cells(field, gradients, suffixes, count, width, grid, cells):
             if many:
                 x4 = x * x * (x * x)
                 terms = add(terms, multiply(multiply(load(pulls, row, WIDTH), fill(x4 * x4)), series))
-            scratch[1, lane] = total(terms) + suffixes[lane, cells.ends[cell]]
+            scratch[1, lane] = total(terms) + suffixes[lane, ends[cell]]
         store(field, v, COEFFICIENT, cast(load(scratch, 1, 0), field))
