@@ -224,7 +224,9 @@ def wavy_mesh(side):
     return es.Complex(points, [torch.cat([torch.stack([a, b, d]), torch.stack([a, c, d])], dim=1)]).closure()
 
 
-UNEVEN = torch.tensor(np.sort(np.concatenate([np.random.default_rng(3).normal(size=13) / 2, [-4, -0.1, -0.1, -0.1, 0.2, 3, 3]])))
+UNEVEN = torch.tensor(
+    np.sort(np.concatenate([np.random.default_rng(3).normal(size=13) / 2, [-4, -0.1, -0.1, -0.1, 0.2, 3, 3]]))
+)
 SOFT = {
     "a cloud": (cloud(2500), 11, es.thresholds(19, dtype=torch.float64), 8.0),
     "steeper": (cloud(5000), 5, es.thresholds(33, dtype=torch.float64), 40.0),
@@ -298,12 +300,17 @@ def test_neither_batch_nor_threads_change_a_bit_across_the_switch(dtype):
     try:
         for num_threads in (1, 2, 3):
             torch.set_num_threads(num_threads)
-            results.append(values_and_gradients(torch.ops.eulerscan.ect, *arguments(es.collate(complexes), 13, thresholds, 9.0, dtype)))
+            results.append(
+                values_and_gradients(torch.ops.eulerscan.ect, *arguments(es.collate(complexes), 13, thresholds, 9.0, dtype))
+            )
     finally:
         torch.set_num_threads(before)
     for other in results[1:]:
         assert all(torch.equal(value, other[name]) for name, value in results[0].items())
-    alone = [torch.ops.eulerscan.ect(*given_[0], *given_[1]) for given_ in (arguments(c, 13, thresholds, 9.0, dtype) for c in complexes)]
+    alone = [
+        torch.ops.eulerscan.ect(*given_[0], *given_[1])
+        for given_ in (arguments(c, 13, thresholds, 9.0, dtype) for c in complexes)
+    ]
     assert torch.equal(torch.cat(alone), results[0]["result"])
 
 

@@ -140,10 +140,15 @@ def total(typing: Any, value: Any) -> Any:
     """The sum of the lanes, in a fixed order."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        terms = [builder.extract_element(arguments[0], ir.Constant(ir.IntType(32), lane)) for lane in range(WIDTH)]
-        while len(terms) > 1:
-            terms = [builder.fadd(terms[i], terms[i + 1]) for i in range(0, len(terms), 2)]
-        return terms[0]
+        (lanes,), width = arguments, WIDTH
+        while width > 1:
+            width //= 2
+            low, high = (
+                builder.shuffle_vector(lanes, lanes, ir.Constant(ir.VectorType(ir.IntType(32), width), list(half)))
+                for half in (range(width), range(width, 2 * width))
+            )
+            lanes = builder.fadd(low, high)
+        return builder.extract_element(lanes, ir.Constant(ir.IntType(32), 0))
 
     return value.dtype(value), generate
 

@@ -1,17 +1,17 @@
-"""Many vertices at a soft scale: sigmoids of a whole cell of heights at once.
+"""Many vertices at a soft scale: the sigmoids of a whole cell of heights at once.
 
-Where a sigmoid is as wide as the range of thresholds, every vertex rises at all of them. But vertices of nearly the same height
-rise nearly alike. So the heights are divided into cells, so narrow that a short power series holds inside,
+Where a sigmoid is as wide as the range of thresholds, every vertex rises at all of them. But vertices of nearly the
+same height rise nearly alike. So the heights are divided into cells, so narrow that a short power series holds inside,
 
     S(scale (t - height)) = sum over k of W[k](t) x^k,    x in [-1, 1] the place of the height in its cell,
 
-exact up to the rounding of the dtype. The vertices of a cell then enter only through their moments, the sums of coefficient * x^k:
-a vertex costs one addition of eight (float64: sixteen) numbers, however many thresholds there are, and only the cells,
-which are few, are compared with thresholds. Backwards a cell collects what the thresholds ask of it, one number
-for each power, and a vertex reads its slope off as a polynomial in x.
+up to the rounding of the dtype. The vertices of a cell then enter only through their moments, the sums of
+coefficient * x^k: a vertex costs one addition of eight (in float64 sixteen) numbers, however many thresholds there are, and
+only the cells, which are few, meet the thresholds. Backwards a cell collects what the thresholds ask of it, one
+number for each power, and a vertex reads its slope off as a polynomial in x.
 
-The series come from the differential equation of the sigmoid, once for each cell and call, when a vertex first falls there.
-Below and above all other cells lies one for the heights that are saturated at every threshold.
+The series come from the differential equation of the sigmoid, once a call, for the cells that vertices fall in.
+Below and above all others lies one more cell, for the heights that are saturated at every threshold.
 """
 
 from __future__ import annotations
@@ -57,25 +57,24 @@ def make_cells(grid: Grid, saturation: float, most_vertices: int) -> Cells:
     fenced, scale, reach = grid.fenced, grid.scale, grid.reach
     num_thresholds = len(fenced) - 2
     terms, half_width = (FEW_TERMS, HALF_WIDTHS[0]) if saturation < 20 else (MANY_TERMS, HALF_WIDTHS[1])
-    count, density, bottom, worth = 0, scale / (2 * half_width), 0.0, np.inf
-    if grid.in_range and num_thresholds and math.isfinite(reach):
+    count, density, worth = 0, scale / (2 * half_width), np.inf
+    bottom = fenced[1] - reach - 1 / density
+    if grid.in_range and num_thresholds and math.isfinite(bottom):
         inner = math.ceil((fenced[num_thresholds] - fenced[1] + 2 * reach) * density)
-        bottom = fenced[1] - reach - 1 / density
         worth = VERTICES_A_CELL * terms * inner
         count = inner + 2 if most_vertices >= worth else 0
     firsts, ends, places = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
     first = place = 0
-    for cell in range(1, count):
-        low, high = bottom + cell / density, bottom + (cell + 1) / density
-        while first < num_thresholds and fenced[1 + first] < low - reach:
+    for cell in range(1, count - 1):
+        while first < num_thresholds and fenced[1 + first] < bottom + cell / density - reach:
             first += 1
-        end = first if cell < count - 1 else num_thresholds
-        while cell < count - 1 and end < num_thresholds and fenced[1 + end] < high + reach:
-            end += WIDTH
-        firsts[cell], ends[cell], places[cell] = min(first, end), end, place
-        place += (end - firsts[cell]) // WIDTH * terms if cell < count - 1 else 0
+        firsts[cell] = ends[cell] = first
+        places[cell] = place
+        while ends[cell] < num_thresholds and fenced[1 + ends[cell]] < bottom + (cell + 1) / density + reach:
+            ends[cell] += WIDTH
+            place += terms
     if count:
-        firsts[count - 1] = num_thresholds
+        firsts[-1] = ends[-1] = num_thresholds
     if place > LARGEST_TABLE:
         count, place, worth = 0, 0, np.inf
     return Cells(
