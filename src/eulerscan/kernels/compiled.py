@@ -18,7 +18,7 @@ from numba import njit
 from .collapse import collapse, gather
 from .grid import make_grid
 from .lanes import WIDTH, add, fill, load, store
-from .moments import descend_cells, draw_cells, make_cells, occupied, weigh_cells
+from .moments import descend_cells, draw_cells, make_cells, most_occupied, occupied, weigh_cells
 from .sweep import descend, draw, weigh
 from .threads import claim
 
@@ -48,7 +48,7 @@ def forward(
     num_complexes, num_directions, num_thresholds = result.shape
     grid = make_grid(thresholds, scale, saturation)
     field = np.empty((np.diff(offsets[0]).max() if num_complexes else 0, 2 * WIDTH), points.dtype)
-    cells = make_cells(grid, saturation, len(field))
+    cells = make_cells(grid, saturation, most_occupied(offsets))
     invalid = np.empty((1, WIDTH))
     block = np.empty((points.shape[1], WIDTH))
     curves = np.zeros((WIDTH, num_thresholds + WIDTH))
@@ -85,7 +85,7 @@ def backward(
     num_complexes, num_directions, num_thresholds = gradient.shape
     grid = make_grid(thresholds, scale, saturation)
     field = np.empty((np.diff(offsets[0]).max() if num_complexes else 0, 2 * WIDTH), points.dtype)
-    cells = make_cells(grid, saturation, len(field))
+    cells = make_cells(grid, saturation, len(field) if weight_gradient.shape[1] else most_occupied(offsets))
     invalid = np.empty((1, WIDTH))
     block = np.empty((points.shape[1], WIDTH))
     gradients = np.zeros((WIDTH, num_thresholds + WIDTH))

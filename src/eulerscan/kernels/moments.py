@@ -94,6 +94,15 @@ def occupied(offsets, b):
 
 
 @njit(nogil=True, error_model="numpy")
+def most_occupied(offsets):
+    """The largest number of vertices that count in any complex."""
+    most = 0
+    for b in range(offsets.shape[1] - 1):
+        most = max(most, occupied(offsets, b))
+    return most
+
+
+@njit(nogil=True, error_model="numpy")
 def _expand(cell, grid, cells):
     """Write the series of a cell, eight thresholds at a time, from f' = -half_width f (1 - f)."""
     table, terms, half_width, decay = cells.table, cells.terms, cells.half_width, grid.decay
