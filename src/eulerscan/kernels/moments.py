@@ -34,6 +34,9 @@ VERTICES_A_CELL = 0.5  # for each term: from there on moments are faster than wi
 SPARSE = 8  # one vertex in so many is expected to count where simplices may cancel the others
 LARGEST_TABLE = 2**18  # rows of eight
 
+# Called by kernels alone: without an entry from Python, which takes longer to compile than some of them.
+_inner = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
 
 class Cells(NamedTuple):
     worth: float  # so many vertices make it worth while
@@ -93,7 +96,7 @@ def occupied(offsets, b):
     return max(vertices - simplices, vertices // SPARSE)
 
 
-@njit(nogil=True, error_model="numpy")
+@_inner
 def most_occupied(offsets):
     """The largest number of vertices that count in any complex."""
     most = 0
@@ -102,7 +105,7 @@ def most_occupied(offsets):
     return most
 
 
-@njit(nogil=True, error_model="numpy")
+@_inner
 def _expand(cell, grid, cells):
     """Write the series of a cell, eight thresholds at a time, from f' = -half_width f (1 - f)."""
     table, terms, half_width, decay = cells.table, cells.terms, cells.half_width, grid.decay
@@ -133,7 +136,7 @@ def _positions(field, v, bottom, density, top, like):
     return choose(at_least(position, fill(top)), fill(top), position)
 
 
-@njit(nogil=True, error_model="numpy")
+@_inner
 def collect(field, count, width, cells):
     """Add all vertices of a field to the moments."""
     moments, scratch, bottom, density = cells.moments, cells.scratch, cells.bottom, cells.density
@@ -161,7 +164,7 @@ def _is_empty(moments, row, terms):
     return empty and (terms == WIDTH or not any_lane(differs(load(moments, row, WIDTH), fill(0.0))))
 
 
-@njit(nogil=True, error_model="numpy")
+@_inner
 def draw_cells(curves, jumps, field, count, width, grid, cells):
     """Like :func:`.sweep.draw`, by moments."""
     collect(field, count, width, cells)
@@ -185,7 +188,7 @@ def draw_cells(curves, jumps, field, count, width, grid, cells):
                 store(moments, row, k, nothing)
 
 
-@njit(nogil=True, error_model="numpy")
+@_inner
 def _pull(field, count, gradients, width, grid, cells, derivative):
     """Fill the pulls of all cells that the field enters, or those of the derivative with respect to x."""
     _, bottom, density, terms, _, firsts, ends, places, ready, table, _, pulls, scratch = cells
@@ -211,7 +214,7 @@ def _pull(field, count, gradients, width, grid, cells, derivative):
                 pulls[row, k - derivative] = total(pull) * (k if derivative else 1)
 
 
-@njit(nogil=True, error_model="numpy")
+@_inner
 def descend_cells(
     point_gradient, share, direction_gradient, range_index, start, threshold_gradient, task,
     gradients, field, origin, count, width, points, directions, grid, cells, of_grid,
@@ -255,7 +258,7 @@ def descend_cells(
     return scale_gradient
 
 
-@njit(nogil=True, error_model="numpy")
+@_inner
 def _descend_to_grid(threshold_gradient, task, gradients, field, count, width, grid, cells):
     """Where the moments fall with a threshold; the place of a height in its cell matters to the scale."""
     collect(field, count, width, cells)
@@ -286,7 +289,7 @@ def _descend_to_grid(threshold_gradient, task, gradients, field, count, width, g
     return scale_gradient
 
 
-@njit(nogil=True, error_model="numpy")
+@_inner
 def weigh_cells(field, gradients, suffixes, count, width, grid, cells):
     """Like :func:`.sweep.weigh`, by moments."""
     _pull(field, count, gradients, width, grid, cells, 0)
