@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import eulerscan as es
 from eulerscan import kernels, testing
 from eulerscan.kernels import portable, reference
+from eulerscan.kernels.grid import make_grid
+from eulerscan.kernels.moments import make_cells, occupied
 
 KERNELS = {"eager": kernels.ect, "operation": torch.ops.eulerscan.ect, "portable": portable.ect}
 SCALES = [3.0, 40.0, 900.0, 1e5]
@@ -198,3 +200,152 @@ def test_many_thresholds_and_a_steep_scale(generator):
     expected = values_and_gradients(reference.ect, tensors, layout)
     for name, value in values_and_gradients(torch.ops.eulerscan.ect, tensors, layout).items():
         torch.testing.assert_close(value, expected[name], rtol=1e-9, atol=1e-8, msg=lambda m, n=name: f"{n}: {m}")
+
+
+# Many vertices at a soft scale: moments instead of windows
+
+
+def cloud(num_points, *, seed=0, weighted=True, stretch=1.0):
+    """Points in a ball, a few of them on each other, their weights of both signs and some zero."""
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(num_points, 3))
+    points *= stretch / np.linalg.norm(points, axis=1).max(initial=1e-9)
+    points[: num_points // 20] = points[num_points // 20 : num_points // 20 + 1]
+    weights = rng.normal(size=num_points) * (rng.uniform(size=num_points) > 0.1)
+    return es.Complex(torch.tensor(points), weights=[torch.tensor(weights)] if weighted else None)
+
+
+def wavy_mesh(side):
+    """A square of vertices on a lattice, lifted a little; two triangles in every cell."""
+    index = torch.arange(side * side).view(side, side)
+    a, b, c, d = (i.reshape(-1) for i in (index[:-1, :-1], index[:-1, 1:], index[1:, :-1], index[1:, 1:]))
+    flat = torch.cartesian_prod(*2 * [torch.linspace(-0.7, 0.7, side, dtype=torch.float64)])
+    points = torch.cat([flat, (9 * flat).sin().prod(dim=1, keepdim=True) / 9], dim=1)
+    return es.Complex(points, [torch.cat([torch.stack([a, b, d]), torch.stack([a, c, d])], dim=1)]).closure()
+
+
+UNEVEN = torch.tensor(
+    np.sort(np.concatenate([np.random.default_rng(3).normal(size=13) / 2, [-4, -0.1, -0.1, -0.1, 0.2, 3, 3]]))
+)
+SOFT = {
+    "a cloud": (cloud(2500), 11, es.thresholds(19, dtype=torch.float64), 8.0),
+    "steeper": (cloud(5000), 5, es.thresholds(33, dtype=torch.float64), 40.0),
+    "uneven thresholds": (cloud(4000), 3, UNEVEN, 11.0),
+    "one threshold": (cloud(2500), 9, torch.tensor([0.1], dtype=torch.float64), 20.0),
+    "heights outside": (cloud(4000, stretch=30.0), 5, es.thresholds(16, dtype=torch.float64), 20.0),
+    "heights on thresholds": (wavy_mesh(110), 2, torch.linspace(-0.7, 0.7, 15, dtype=torch.float64), 6.0),
+    "very soft": (cloud(2500), 2, es.thresholds(9, dtype=torch.float64), 1e-3),
+}
+
+
+def takes_moments(complex, thresholds, scale, dtype):
+    """Whether the transform of one complex does."""
+    saturation = portable.SATURATION[dtype]
+    cells = make_cells(make_grid(thresholds.to(dtype).numpy(), scale, saturation), saturation, len(complex.points))
+    return occupied(complex.offsets.numpy(), 0) >= cells.worth
+
+
+@pytest.mark.parametrize("kind", SOFT)
+def test_moments_equal_the_reference(kind):
+    complex, num_directions, thresholds, scale = SOFT[kind]
+    assert takes_moments(complex, thresholds, scale, torch.float64)
+    tensors, layout = arguments(complex, num_directions, thresholds, scale)
+    tensors[1][-1] *= 3.0
+    tensors[1][0] = torch.tensor([1.0, 0.0, 0.0])  # levels the mesh: ties everywhere
+    # Where simplices tie, the reference takes another subgradient, and rounds the same way 10,000 times.
+    expected = values_and_gradients(portable.ect if complex.simplices else reference.ect, tensors, layout)
+    found = values_and_gradients(torch.ops.eulerscan.ect, tensors, layout)
+    for name, value in expected.items():
+        atol = 1e-12 * max(1.0, scale) * (len(complex.points) if name in ("directions", "scale", "thresholds") else 1)
+        torch.testing.assert_close(found[name], value, rtol=1e-9, atol=atol, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("kind", ["a cloud", "steeper", "uneven thresholds", "heights outside"])
+def test_moments_in_float32_are_no_worse_than_the_dense_formula(kind):
+    complex, num_directions, thresholds, scale = SOFT[kind]
+    assert takes_moments(complex, thresholds, scale, torch.float32)
+    rounded, layout = arguments(complex, num_directions, thresholds, scale, torch.float32)
+    exact = values_and_gradients(reference.ect, [t.double() for t in rounded], layout)
+    found, dense = (values_and_gradients(kernel, rounded, layout) for kernel in (torch.ops.eulerscan.ect, reference.ect))
+    for name, value in exact.items():
+        errors = [(other[name].double() - value).abs().mean() for other in (found, dense)]
+        # The scale is one number, in which the roundings of a few thousand heights cancel by luck.
+        assert errors[0] <= (2 if name == "scale" else 1) * errors[1], name
+
+
+def test_moments_of_a_weighted_mesh_equal_the_reference(generator):
+    complex = wavy_mesh(100)
+    weights = [torch.rand(n, generator=generator, dtype=torch.float64) - 0.3 for n in complex.counts]
+    complex = es.Complex(complex.points, complex.simplices, weights=weights)
+    thresholds = es.thresholds(9, dtype=torch.float64)
+    assert takes_moments(complex, thresholds, 3.0, torch.float64)
+    given_ = arguments(complex, 3, thresholds, 3.0)
+    expected = values_and_gradients(reference.ect, *given_)
+    for name, value in values_and_gradients(torch.ops.eulerscan.ect, *given_).items():
+        torch.testing.assert_close(value, expected[name], rtol=1e-9, atol=1e-9, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def test_small_and_steep_complexes_keep_their_windows():
+    thresholds = es.thresholds(32)
+    assert not takes_moments(cloud(100), thresholds, 8.0, torch.float32)
+    assert not takes_moments(cloud(1000), thresholds, 500.0, torch.float32)
+    assert not takes_moments(cloud(5000), thresholds, math.inf, torch.float32)
+    assert not takes_moments(wavy_mesh(30), thresholds, 8.0, torch.float32)
+    assert not takes_moments(cloud(5000), torch.empty(0), 8.0, torch.float32)
+
+
+def test_neither_batch_nor_threads_change_a_bit_across_the_switch(dtype):
+    complexes = [cloud(n, seed=n) for n in (40, 3000, 0, 700, 4000, 1200)]
+    thresholds, before, results = es.thresholds(24, dtype=torch.float64), torch.get_num_threads(), []
+    try:
+        for num_threads in (1, 2, 3):
+            torch.set_num_threads(num_threads)
+            results.append(
+                values_and_gradients(torch.ops.eulerscan.ect, *arguments(es.collate(complexes), 13, thresholds, 9.0, dtype))
+            )
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(value, other[name]) for name, value in results[0].items())
+    alone = [
+        torch.ops.eulerscan.ect(*given_[0], *given_[1])
+        for given_ in (arguments(c, 13, thresholds, 9.0, dtype) for c in complexes)
+    ]
+    assert torch.equal(torch.cat(alone), results[0]["result"])
+
+
+def test_an_unknown_height_reaches_all_that_depends_on_it(dtype):
+    """As it does with windows: NaN in its own directions and its own point, nowhere else."""
+    complex = cloud(3000)
+    tensors, layout = arguments(complex, 9, es.thresholds(12, dtype=torch.float64), 8.0, dtype)
+    tensors[0][5, 0], tensors[1][:4, 0] = math.nan, 1.0
+    tensors[4][5] = 1.0
+    found = values_and_gradients(torch.ops.eulerscan.ect, tensors, layout)
+    assert found["result"].isnan().all()
+    assert found["scale"].isnan()
+    assert found["directions"].isnan().all()
+    assert found["points"].isnan().any(dim=1).nonzero().tolist() == [[5]]
+    assert found["thresholds"].isfinite().all()
+
+
+def test_infinite_heights_are_below_or_above_everything(dtype):
+    complex = cloud(3000)
+    tensors, layout = arguments(complex, 2, es.thresholds(12, dtype=torch.float64), 8.0, dtype)
+    tensors[1] = torch.tensor([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]], dtype=dtype)
+    tensors[0][5, 0], tensors[4][5] = 0.0, 2.0
+    without = [t.clone() for t in tensors]
+    without[4][5] = 0.0
+    tensors[0][5, 0] = torch.finfo(dtype).max
+    tensors[1][:, 0] *= 4.0
+    without[1][:, 0] *= 4.0
+    result, rest = (torch.ops.eulerscan.ect(*t, *layout) for t in (tensors, without))
+    torch.testing.assert_close(result[0, 0], rest[0, 0])
+    torch.testing.assert_close(result[0, 1], rest[0, 1] + 2.0)
+
+
+def test_the_gradient_of_the_scale_survives_a_large_offset_by_moments():
+    tensors, layout = arguments(cloud(3000), 1, es.thresholds(9, dtype=torch.float64), 5.0)
+    tensors[0], tensors[1] = tensors[0] + 1e9, torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64)
+    tensors[2] = tensors[2] + 1e9
+    got, expected = (values_and_gradients(kernel, tensors, layout)["scale"] for kernel in (kernels.ect, reference.ect))
+    torch.testing.assert_close(got, expected, rtol=1e-10, atol=0)

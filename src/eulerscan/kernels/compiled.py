@@ -18,6 +18,7 @@ from numba import njit
 from .collapse import collapse, gather
 from .grid import make_grid
 from .lanes import WIDTH, add, fill, load, store
+from .moments import descend_cells, draw_cells, make_cells, most_occupied, occupied, weigh_cells
 from .sweep import descend, draw, weigh
 from .threads import claim
 
@@ -47,6 +48,7 @@ def forward(
     num_complexes, num_directions, num_thresholds = result.shape
     grid = make_grid(thresholds, scale, saturation)
     field = np.empty((np.diff(offsets[0]).max() if num_complexes else 0, 2 * WIDTH), points.dtype)
+    cells = make_cells(grid, saturation, most_occupied(offsets))
     invalid = np.empty((1, WIDTH))
     block = np.empty((points.shape[1], WIDTH))
     curves = np.zeros((WIDTH, num_thresholds + WIDTH))
@@ -61,23 +63,29 @@ def forward(
             for b in range(ranges[range_index], ranges[range_index + 1]):
                 if not collapse(field, invalid, b, points, block, weights, simplices, offsets, rows):
                     return False
-                draw(curves, jumps, field, offsets[0, b + 1] - offsets[0, b], width, grid)
+                count = offsets[0, b + 1] - offsets[0, b]
+                if occupied(offsets, b) >= cells.worth:
+                    draw_cells(curves, jumps, field, count, width, grid, cells)
+                else:
+                    draw(curves, jumps, field, count, width, grid)
                 _harvest(result, b, start, width, curves, jumps, invalid)
 
 
 @_compiled
 def backward(
     counter, ranges, shares, points, directions, thresholds, weights, simplices, offsets, rows, scale, saturation,
-    gradient, point_gradient, direction_gradient, threshold_gradient, scale_gradient, weight_gradient,
+    gradient, of_grid, point_gradient, direction_gradient, threshold_gradient, scale_gradient, weight_gradient,
 ):  # fmt: skip
     """Add to the gradients, recomputing what the forward pass did.
 
     No two tasks add to the same place: points and weights have a copy a share, directions a copy a range, thresholds and scale
-    a row a task. Gradients of points or weights that nobody needs have no entries.
+    a row a task. Gradients of points or weights that nobody needs have no entries; those
+    of thresholds and scale are complete only if ``of_grid``.
     """
     num_complexes, num_directions, num_thresholds = gradient.shape
     grid = make_grid(thresholds, scale, saturation)
     field = np.empty((np.diff(offsets[0]).max() if num_complexes else 0, 2 * WIDTH), points.dtype)
+    cells = make_cells(grid, saturation, len(field) if weight_gradient.shape[1] else most_occupied(offsets))
     invalid = np.empty((1, WIDTH))
     block = np.empty((points.shape[1], WIDTH))
     gradients = np.zeros((WIDTH, num_thresholds + WIDTH))
@@ -96,7 +104,12 @@ def backward(
                 for lane in range(width):
                     for j in range(num_thresholds):
                         gradients[lane, j] = gradient[b, start + lane, j]
-                if not math.isinf(scale):
+                if occupied(offsets, b) >= cells.worth:
+                    scale_gradient[task] += descend_cells(
+                        point_gradient, share, direction_gradient, range_index, start, threshold_gradient, task,
+                        gradients, field, origin, count, width, points, block, grid, cells, of_grid,
+                    )  # fmt: skip
+                elif not math.isinf(scale):
                     scale_gradient[task] += descend(
                         point_gradient, share, direction_gradient, range_index, start, threshold_gradient, task,
                         gradients, field, origin, count, width, points, block, grid,
@@ -105,7 +118,10 @@ def backward(
                     for lane in range(width):
                         for j in range(num_thresholds - 1, -1, -1):
                             suffixes[lane, j] = suffixes[lane, j + 1] + gradients[lane, j]
-                    weigh(field, gradients, suffixes, count, width, grid)
+                    if count >= cells.worth:
+                        weigh_cells(field, gradients, suffixes, count, width, grid, cells)
+                    else:
+                        weigh(field, gradients, suffixes, count, width, grid)
                     gather(weight_gradient, share, field, b, simplices, offsets, rows)
 
 

@@ -72,7 +72,7 @@ def ect_backward(
     of_weights = np.zeros((shares, problem.total if needs[4] else 0), problem.points.dtype)
     copies = [of_points, of_directions, of_thresholds, of_scale, of_weights]
     if finite or needs[4]:
-        _run(compiled.backward, problem, shares, _array(gradient), *copies)
+        _run(compiled.backward, problem, shares, _array(gradient), needs[2] or needs[3], *copies)
     if needs[2]:
         copies[2] = of_thresholds[:, :num_thresholds] * (problem.scale if finite else 0.0)
     inputs = (points, directions, thresholds, scale, points if weights is None else weights)

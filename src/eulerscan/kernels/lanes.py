@@ -140,9 +140,35 @@ def total(typing: Any, value: Any) -> Any:
     """The sum of the lanes, in a fixed order."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        terms = [builder.extract_element(arguments[0], ir.Constant(ir.IntType(32), lane)) for lane in range(WIDTH)]
-        while len(terms) > 1:
-            terms = [builder.fadd(terms[i], terms[i + 1]) for i in range(0, len(terms), 2)]
-        return terms[0]
+        (lanes,), width = arguments, WIDTH
+        while width > 1:
+            width //= 2
+            low, high = (
+                builder.shuffle_vector(lanes, lanes, ir.Constant(ir.VectorType(ir.IntType(32), width), list(half)))
+                for half in (range(width), range(width, 2 * width))
+            )
+            lanes = builder.fadd(low, high)
+        return builder.extract_element(lanes, ir.Constant(ir.IntType(32), 0))
 
     return value.dtype(value), generate
+
+
+@intrinsic
+def powers(typing: Any, x: Any) -> Any:
+    """1, x, x^2, up to x^7."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def vector(values: list[Any]) -> Any:
+            lanes = ir.Constant(ir.VectorType(first.type, len(values)), ir.Undefined)
+            for lane, value in enumerate(values):
+                lanes = builder.insert_element(lanes, value, ir.Constant(ir.IntType(32), lane))
+            return lanes
+
+        (first,) = arguments
+        second = builder.fmul(first, first)
+        fourth = builder.fmul(second, second)
+        low = vector([ir.Constant(first.type, 1.0), first, second, builder.fmul(second, first)])
+        high = builder.fmul(low, vector([fourth] * 4))
+        return builder.shuffle_vector(low, high, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), list(range(WIDTH))))
+
+    return Lanes(x)(x), generate
