@@ -261,16 +261,21 @@ def test_moments_equal_the_reference(kind):
 
 
 @pytest.mark.parametrize("kind", ["a cloud", "steeper", "uneven thresholds", "heights outside"])
-def test_moments_in_float32_are_no_worse_than_the_dense_formula(kind):
+def test_moments_in_float32_are_no_worse_than_the_dense_formula(kind, generator):
+    """On the mean over a few draws: the gradient of the scale is one number, in which roundings may cancel by luck."""
     complex, num_directions, thresholds, scale = SOFT[kind]
     assert takes_moments(complex, thresholds, scale, torch.float32)
-    rounded, layout = arguments(complex, num_directions, thresholds, scale, torch.float32)
-    exact = values_and_gradients(reference.ect, [t.double() for t in rounded], layout)
-    found, dense = (values_and_gradients(kernel, rounded, layout) for kernel in (torch.ops.eulerscan.ect, reference.ect))
-    for name, value in exact.items():
-        errors = [(other[name].double() - value).abs().mean() for other in (found, dense)]
-        # The scale is one number, in which the roundings of a few thousand heights cancel by luck.
-        assert errors[0] <= (2 if name == "scale" else 1) * errors[1], name
+    errors: dict[str, list[float]] = {}
+    for draw in range(6):
+        order = torch.randperm(len(complex.points), generator=generator)
+        moved = complex.with_points((1 + 0.01 * draw) * complex.points[order])
+        rounded, layout = arguments(moved, num_directions, thresholds, scale, torch.float32)
+        exact = values_and_gradients(reference.ect, [t.double() for t in rounded], layout)
+        for i, kernel in enumerate((torch.ops.eulerscan.ect, reference.ect)):
+            for name, value in values_and_gradients(kernel, rounded, layout).items():
+                errors.setdefault(name, [0.0, 0.0])[i] += float((value.double() - exact[name]).abs().mean())
+    for name, (ours, dense) in errors.items():
+        assert ours <= dense, name
 
 
 def test_moments_of_a_weighted_mesh_equal_the_reference(generator):
