@@ -273,7 +273,7 @@ def test_moments_in_float32_are_no_worse_than_the_dense_formula(kind, generator)
         exact = values_and_gradients(reference.ect, [t.double() for t in rounded], layout)
         for i, kernel in enumerate((torch.ops.eulerscan.ect, reference.ect)):
             for name, value in values_and_gradients(kernel, rounded, layout).items():
-                errors.setdefault(name, [0.0, 0.0])[i] += float((value.double() - exact[name]).abs().mean())
+                errors.setdefault(name, [0.0, 0.0])[i] += (value.double() - exact[name]).abs().mean().item()
     for name, (ours, dense) in errors.items():
         assert ours <= dense, name
 
