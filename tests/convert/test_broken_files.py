@@ -152,3 +152,12 @@ def test_a_missing_library_is_named_with_what_installs_it(name, library, tmp_pat
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ModuleNotFoundError, match=rf'This needs {library}.*pip install "eulerscan\[mesh\]"'):
         es.read(written(tmp_path, name, content))
+
+
+def test_edges_beside_faces_are_not_lost_without_a_word(tmp_path):
+    header = "ply\nformat ascii 1.0\nelement vertex 5\nproperty float x\nproperty float y\nproperty float z\n"
+    header += "element face 1\nproperty list uchar int vertex_indices\n"
+    header += "element edge 1\nproperty int vertex1\nproperty int vertex2\nend_header\n"
+    (tmp_path / "a.ply").write_text(header + "0 0 0\n1 0 0\n0 1 0\n5 5 5\n6 6 6\n3 0 1 2\n3 4\n")
+    with pytest.raises(ValueError, match="only the faces would be read"):
+        es.read(tmp_path / "a.ply")

@@ -53,6 +53,8 @@ def _check_ply(content: bytes) -> None:
     header, end, body = content.partition(b"end_header")
     if not end:
         raise ValueError("it is no PLY file, or truncated: its header has no end.")
+    if re.search(rb"element\s+face\s+[1-9]", header) and re.search(rb"element\s+edge\s+[1-9]", header):
+        raise ValueError("it holds faces and edges, of which only the faces would be read. Write them to an NPZ file.")
     if b"format ascii" in header:
         wanted = sum(int(number) for number in re.findall(rb"^element\s+\S+\s+(\d+)", header, re.MULTILINE))
         rows = [line for line in body.splitlines()[1:] if line.strip()]
