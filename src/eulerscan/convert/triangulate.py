@@ -45,8 +45,9 @@ def alpha_complex(points: Tensor | _Array, alpha: float, *, merge: bool = False)
 
     A simplex belongs to it if there is an empty sphere of radius at most ``alpha`` through its vertices: it has no point
     inside. All points are vertices; a small radius leaves them isolated, an infinite one is :func:`delaunay`.
-    The complex has the homotopy type of the union of the balls. Where more than ``dim + 1`` points of space lie on one empty sphere,
-    as on a lattice, flat cells of the triangulation can spoil that for a few radii; gudhi decides such ties exactly.
+    The complex has the homotopy type of the union of the balls. Where more than ``dim + 1`` points of space lie on one
+    empty sphere, as on a lattice, flat cells of the triangulation can spoil that for a few radii; gudhi decides such ties
+    exactly.
 
     Args:
         points: Coordinates ``[V, dim]``, floating point.
