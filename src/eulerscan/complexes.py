@@ -139,7 +139,10 @@ class Complex:
         Args:
             indices: Numbers of complexes, negative ones from the end; a mask ``[B]``; a slice; or one number.
         """
-        chosen = self._positions(indices)
+        return self._take(self._positions(indices))
+
+    def _take(self, chosen: Tensor) -> Complex:
+        """The complexes with these numbers, which are checked."""
         starts = self.offsets.index_select(1, chosen)
         sizes = self.offsets.index_select(1, chosen + 1) - starts
         offsets = torch.nn.functional.pad(sizes.cumsum(dim=1), (1, 0))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import eulerscan as es
 from eulerscan import kernels, testing
 from eulerscan.kernels import portable, reference
+from eulerscan.kernels.cells import make_cells, occupied
 from eulerscan.kernels.grid import make_grid
-from eulerscan.kernels.moments import make_cells, occupied
 
 KERNELS = {"eager": kernels.ect, "operation": torch.ops.eulerscan.ect, "portable": portable.ect}
 SCALES = [3.0, 40.0, 900.0, 1e5]

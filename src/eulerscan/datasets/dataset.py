@@ -80,7 +80,7 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
     def __getitems__(self, indices: Indices) -> tuple[Complex, Tensor]:
         """Several shapes as one complex and their labels ``[n]``: what ``DataLoader`` asks for, a batch at a time."""
         positions = self.shapes._positions(indices)
-        return self.shapes.select(positions), self.labels[positions]
+        return self.shapes._take(positions), self.labels[positions]
 
     def select(self, indices: Indices) -> Dataset:
         """Some of the shapes, in the given order, each in the split that it was in."""

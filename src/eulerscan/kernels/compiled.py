@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from .cells import make_cells, most_occupied, occupied
 from .collapse import collapse, gather
 from .grid import make_grid
 from .lanes import WIDTH, add, fill, load, store
-from .moments import descend_cells, draw_cells, make_cells, most_occupied, occupied, weigh_cells
+from .moments import descend_cells, draw_cells, weigh_cells
 from .sweep import descend, draw, weigh
 from .threads import claim
 

@@ -9,123 +9,18 @@ up to the rounding of the dtype. The vertices of a cell then enter only through 
 coefficient * x^k: a vertex costs one addition of eight (in float64 sixteen) numbers, however many thresholds there are, and
 only the cells, which are few, meet the thresholds. Backwards a cell collects what the thresholds ask of it, one
 number for each power, and a vertex reads its slope off as a polynomial in x.
-
-The series come from the differential equation of the sigmoid, once a call, for the cells that vertices fall in.
-Below and above all others lies one more cell, for the heights that are saturated at every threshold.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from .cells import expand, inner
 from .collapse import COEFFICIENT, HEIGHT
-from .grid import Grid
-from .lanes import WIDTH, add, any_lane, at_least, cast, choose, differs, divide, fill, load, multiply, powers, store, total
-
-# A series ends with an error of (half-width / pi) ** terms: 2e-9 in float32 (a saturation of 17), 4e-15 in float64.
-FEW_TERMS, MANY_TERMS = WIDTH, 2 * WIDTH
-HALF_WIDTHS = (0.25, 0.375)
-VERTICES_A_CELL = 0.5  # for each term: from there on moments are faster than windows
-SPARSE = 8  # one vertex in so many is expected to count where simplices may cancel the others
-LARGEST_TABLE = 2**18  # rows of eight
-
-# Called by kernels alone: without an entry from Python, which takes longer to compile than some of them.
-_inner = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-
-
-class Cells(NamedTuple):
-    worth: float  # so many vertices make it worth while
-    bottom: float
-    density: float  # cells a unit of height
-    terms: int
-    half_width: float  # of a cell, times scale
-    firsts: NDArray[np.int64]  # [N], the window of a cell begins with this threshold
-    ends: NDArray[np.int64]  # [N], and from this threshold on a cell is saturated
-    places: NDArray[np.int64]  # [N], rows of the table where the series of a cell begin
-    ready: NDArray[np.bool_]  # [N], whether they are there
-    table: NDArray[np.float64]  # [..., 8], for each cell, group of eight thresholds, and power
-    moments: NDArray[np.float64]  # [N * 8, terms], for each cell and direction; zeros between two uses
-    pulls: NDArray[np.float64]  # [N * 8, terms], what the gradient of the curves asks of each power
-    scratch: NDArray[np.float64]  # [2, 8]
-
-
-@njit(nogil=True, error_model="numpy")
-def make_cells(grid: Grid, saturation: float, most_vertices: int) -> Cells:
-    """Cells for complexes of up to ``most_vertices``; none where moments are not worth while for any."""
-    fenced, scale, reach = grid.fenced, grid.scale, grid.reach
-    num_thresholds = len(fenced) - 2
-    terms, half_width = (FEW_TERMS, HALF_WIDTHS[0]) if saturation < 20 else (MANY_TERMS, HALF_WIDTHS[1])
-    count, density, worth = 0, scale / (2 * half_width), np.inf
-    bottom = fenced[1] - reach - 1 / density
-    if grid.in_range and num_thresholds and math.isfinite(bottom):
-        inner = math.ceil((fenced[num_thresholds] - fenced[1] + 2 * reach) * density)
-        worth = VERTICES_A_CELL * terms * inner
-        count = inner + 2 if most_vertices >= worth else 0
-    firsts, ends, places = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
-    first = place = 0
-    for cell in range(1, count - 1):
-        while first < num_thresholds and fenced[1 + first] < bottom + cell / density - reach:
-            first += 1
-        firsts[cell] = ends[cell] = first
-        places[cell] = place
-        while ends[cell] < num_thresholds and fenced[1 + ends[cell]] < bottom + (cell + 1) / density + reach:
-            ends[cell] += WIDTH
-            place += terms
-    if count:
-        firsts[-1] = ends[-1] = num_thresholds
-    if place > LARGEST_TABLE:
-        count, place, worth = 0, 0, np.inf
-    return Cells(
-        worth, bottom, density, terms, half_width, firsts, ends, places, np.zeros(count, np.bool_), np.empty((place, WIDTH)),
-        np.zeros((count * WIDTH, terms)), np.empty((count * WIDTH, terms)), np.empty((2, WIDTH)),
-    )  # fmt: skip
-
-
-@njit(nogil=True, forceinline=True, error_model="numpy")
-def occupied(offsets, b):
-    """About how many vertices of complex ``b`` count: all but one for each simplex, or a few where there are many."""
-    vertices = offsets[0, b + 1] - offsets[0, b]
-    simplices = 0
-    for level in range(1, len(offsets)):
-        simplices += offsets[level, b + 1] - offsets[level, b]
-    return max(vertices - simplices, vertices // SPARSE)
-
-
-@_inner
-def most_occupied(offsets):
-    """The largest number of vertices that count in any complex."""
-    most = 0
-    for b in range(offsets.shape[1] - 1):
-        most = max(most, occupied(offsets, b))
-    return most
-
-
-@_inner
-def _expand(cell, grid, cells):
-    """Write the series of a cell, eight thresholds at a time, from f' = -half_width f (1 - f)."""
-    table, terms, half_width, decay = cells.table, cells.terms, cells.half_width, grid.decay
-    factor = fill(math.exp(grid.scale * (cells.bottom - grid.centre + (cell + 0.5) / cells.density)))
-    row, one, minus = cells.places[cell], fill(1.0), fill(-1.0)
-    for j in range(cells.firsts[cell], cells.ends[cell], WIDTH):
-        falling = multiply(factor, load(decay, 0, j))
-        risen = divide(one, add(one, falling))
-        fallen = multiply(falling, risen)
-        store(table, row, 0, risen)
-        store(table, row + 1, 0, multiply(fill(-half_width), multiply(risen, fallen)))
-        tilt = add(fallen, multiply(minus, risen))
-        for k in range(1, terms - 1):
-            product = fill(0.0)
-            for i in range(1, k):
-                product = add(product, multiply(load(table, row + i, 0), load(table, row + k - i, 0)))
-            change = add(multiply(tilt, load(table, row + k, 0)), multiply(minus, product))
-            store(table, row + k + 1, 0, multiply(fill(-half_width / (k + 1)), change))
-        row += terms
-    cells.ready[cell] = True
+from .lanes import WIDTH, add, any_lane, at_least, cast, choose, differs, fill, load, multiply, powers, store, total
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -136,7 +31,7 @@ def _positions(field, v, bottom, density, top, like):
     return choose(at_least(position, fill(top)), fill(top), position)
 
 
-@_inner
+@inner
 def collect(field, count, width, cells):
     """Add all vertices of a field to the moments."""
     moments, scratch, bottom, density = cells.moments, cells.scratch, cells.bottom, cells.density
@@ -164,7 +59,7 @@ def _is_empty(moments, row, terms):
     return empty and (terms == WIDTH or not any_lane(differs(load(moments, row, WIDTH), fill(0.0))))
 
 
-@_inner
+@inner
 def draw_cells(curves, jumps, field, count, width, grid, cells):
     """Like :func:`.sweep.draw`, by moments."""
     collect(field, count, width, cells)
@@ -176,7 +71,7 @@ def draw_cells(curves, jumps, field, count, width, grid, cells):
             if _is_empty(moments, row, terms):
                 continue
             if not ready[cell]:
-                _expand(cell, grid, cells)
+                expand(cell, grid, cells)
             for j in range(firsts[cell], end, WIDTH):
                 curve = load(curves, lane, j)
                 for k in range(terms):
@@ -188,7 +83,7 @@ def draw_cells(curves, jumps, field, count, width, grid, cells):
                 store(moments, row, k, nothing)
 
 
-@_inner
+@inner
 def _pull(field, count, gradients, width, grid, cells, derivative):
     """Fill the pulls of all cells that the field enters, or those of the derivative with respect to x."""
     _, bottom, density, terms, _, firsts, ends, places, ready, table, _, pulls, scratch = cells
@@ -202,7 +97,7 @@ def _pull(field, count, gradients, width, grid, cells, derivative):
     store(scratch, 1, 0, highest)
     for cell in range(int(scratch[0, :width].min()), int(scratch[1, :width].max()) + 1):
         if not ready[cell]:
-            _expand(cell, grid, cells)
+            expand(cell, grid, cells)
         for lane in range(width):
             row = cell * WIDTH + lane
             pulls[row, terms - 1] = 0.0
@@ -214,7 +109,7 @@ def _pull(field, count, gradients, width, grid, cells, derivative):
                 pulls[row, k - derivative] = total(pull) * (k if derivative else 1)
 
 
-@_inner
+@inner
 def descend_cells(
     point_gradient, share, direction_gradient, range_index, start, threshold_gradient, task,
     gradients, field, origin, count, width, points, directions, grid, cells, of_grid,
@@ -258,7 +153,7 @@ def descend_cells(
     return scale_gradient
 
 
-@_inner
+@inner
 def _descend_to_grid(threshold_gradient, task, gradients, field, count, width, grid, cells):
     """Where the moments fall with a threshold; the place of a height in its cell matters to the scale."""
     collect(field, count, width, cells)
@@ -271,7 +166,7 @@ def _descend_to_grid(threshold_gradient, task, gradients, field, count, width, g
             if _is_empty(moments, row, terms):
                 continue
             if not ready[cell]:
-                _expand(cell, grid, cells)
+                expand(cell, grid, cells)
             for j in range(firsts[cell], ends[cell], WIDTH):
                 slope, shift = fill(0.0), fill(0.0)
                 for k in range(1, terms):
@@ -289,7 +184,7 @@ def _descend_to_grid(threshold_gradient, task, gradients, field, count, width, g
     return scale_gradient
 
 
-@_inner
+@inner
 def weigh_cells(field, gradients, suffixes, count, width, grid, cells):
     """Like :func:`.sweep.weigh`, by moments."""
     _pull(field, count, gradients, width, grid, cells, 0)
