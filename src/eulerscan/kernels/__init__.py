@@ -7,13 +7,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
 from . import portable
+
+if TYPE_CHECKING:
+    from . import cpu
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
@@ -52,66 +55,48 @@ def _differentiated(tensors: Sequence[Tensor | None]) -> bool:
     return wanted or forward_ad._current_level >= 0
 
 
-def _forward(points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, *layout: Any) -> Tensor:
-    # Values are checked where they are read, so in compiled programs too.
-    if not scale.item() > 0:
-        raise ValueError(f"scale must be positive (math.inf for the exact transform), got {scale.item()}.")
-    if points.device.type == "cpu":
-        from . import cpu  # numba loads with the first transform, not with the library
-
-        return cpu.ect(points, directions, thresholds, scale, *layout)
-    return portable.ect(points, directions, thresholds, scale, *layout)
+def _forward(*inputs: Any) -> Tensor:
+    return _prepare(*inputs).transform()
 
 
 def _backward(gradient: Tensor, *arguments: Any) -> Gradients:
-    if gradient.device.type == "cpu":
-        from . import cpu
-
-        return cpu.ect_backward(gradient, *arguments)
-    return _portable_backward(gradient, *arguments)
-
-
-def _portable_backward(gradient: Tensor, *arguments: Any) -> Gradients:
-    *inputs, simplices, offsets, rows, needs = arguments
-    leaves = [None if t is None else t.detach().requires_grad_(needed) for t, needed in zip(inputs, needs, strict=True)]
-    gradients = _differentiate(gradient, leaves, (simplices, offsets, rows), create_graph=False)
+    """As the operation has it: empty where not needed."""
+    *inputs, needs = arguments
+    gradients = _prepare(*inputs).differentiate(gradient, needs)
     return tuple(gradient.new_empty(0) if g is None else g for g in gradients)  # type: ignore[return-value]
 
 
-def _differentiate(
-    gradient: Tensor, inputs: Sequence[Tensor | None], layout: tuple[Any, ...], *, create_graph: bool
-) -> list[Tensor | None]:
-    """Gradients through the portable implementation, of those inputs that require them."""
-    with torch.enable_grad():
-        # Views end the differentiation here: one input may well have been computed from another.
-        inputs = [None if tensor is None else tensor.view_as(tensor) for tensor in inputs]
-        result = portable.ect(*inputs, *layout)  # type: ignore[arg-type]
-        wanted = [tensor for tensor in inputs if tensor is not None and tensor.requires_grad]
-        found = iter(
-            torch.autograd.grad(result, wanted, gradient, create_graph=create_graph, materialize_grads=True)
-            if result.requires_grad
-            else [torch.zeros_like(tensor) for tensor in wanted]
-        )
-    return [next(found) if tensor is not None and tensor.requires_grad else None for tensor in inputs]
+def _prepare(*inputs: Any) -> cpu.Problem | portable.Problem:
+    """The problem, checked and ready for both passes, in the implementation for its device."""
+    # Values are checked where they are read, so in compiled programs too.
+    if not inputs[3].item() > 0:
+        raise ValueError(f"scale must be positive (math.inf for the exact transform), got {inputs[3].item()}.")
+    if inputs[0].device.type == "cpu":
+        from . import cpu  # numba loads with the first transform, not with the library
+
+        return cpu.prepare(*inputs)
+    return portable.Problem(inputs)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     *tensors, rows = inputs
     ctx.save_for_backward(*tensors)
-    ctx.rows = rows
+    ctx.rows, ctx.problem = rows, None
 
 
 def _propagate(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
     *inputs, simplices, offsets = ctx.saved_tensors
     layout = (simplices, offsets, ctx.rows)
     traced = _traced(gradient)
-    if torch.is_grad_enabled() and not traced:
-        # Somebody wants second derivatives: torch's own operations have them.
-        return (*_differentiate(gradient, inputs, layout, create_graph=True), None, None, None)
     needs = ctx.needs_input_grad[:5]
-    backward = torch.ops.eulerscan.ect_backward if traced else _backward
-    gradients = backward(gradient, *inputs, *layout, needs)
-    return (*(g if needed else None for g, needed in zip(gradients, needs, strict=True)), None, None, None)
+    if traced:
+        found = torch.ops.eulerscan.ect_backward(gradient, *inputs, *layout, needs)
+        return (*(g if needed else None for g, needed in zip(found, needs, strict=True)), None, None, None)
+    if torch.is_grad_enabled():
+        # Somebody wants second derivatives: torch's own operations have them.
+        return (*portable.differentiate(gradient, inputs, layout, create_graph=True), None, None, None)
+    problem = ctx.problem or _prepare(*inputs, *layout)
+    return (*problem.differentiate(gradient, needs), None, None, None)
 
 
 class EulerCharacteristicTransform(torch.autograd.Function):
@@ -120,7 +105,8 @@ class EulerCharacteristicTransform(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         _save(ctx, inputs, inputs[0])
-        return _forward(*inputs)
+        problem = ctx.problem = _prepare(*inputs)
+        return problem.transform()
 
     backward = staticmethod(_propagate)
 

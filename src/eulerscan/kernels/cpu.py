@@ -26,69 +26,7 @@ MOST_COPIES = 8  # of the gradient of the points
 UNWEIGHTED = {dtype: torch.empty(0, dtype=dtype, device="cpu") for dtype in SATURATION}
 
 
-def ect(
-    points: Tensor,
-    directions: Tensor,
-    thresholds: Tensor,
-    scale: Tensor,
-    weights: Tensor | None,
-    simplices: Tensor,
-    offsets: Tensor,
-    rows: Sequence[int],
-) -> Tensor:
-    """Euler characteristic transform ``[B, T, H]``; the arguments are those of :mod:`.layout`."""
-    problem = _problem(points, directions, thresholds, scale, weights, simplices, offsets, rows)
-    result = points.new_empty(problem.shape)
-    shares = problem.num_blocks if problem.num_ranges < ENOUGH_RANGES else 1
-    _run(compiled.forward, problem, shares, result.numpy())
-    return result
-
-
-def ect_backward(
-    gradient: Tensor,
-    points: Tensor,
-    directions: Tensor,
-    thresholds: Tensor,
-    scale: Tensor,
-    weights: Tensor | None,
-    simplices: Tensor,
-    offsets: Tensor,
-    rows: Sequence[int],
-    needs: Sequence[bool],
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of points, directions, thresholds, scale and weights; empty where not needed."""
-    needs = [*needs[:4], needs[4] and weights is not None]
-    problem = _problem(points, directions, thresholds, scale, weights, simplices, offsets, rows)
-    if gradient.shape != problem.shape or gradient.dtype != points.dtype:
-        raise ValueError(f"gradient must have shape and dtype of the transform, got {list(gradient.shape)}, {gradient.dtype}.")
-    num_points, dim = problem.points.shape
-    _, num_directions, num_thresholds = problem.shape
-    shares = min(problem.num_blocks, max(1, MOST_COPIES // problem.num_ranges))
-    num_tasks, finite = problem.num_ranges * shares, math.isfinite(problem.scale)
-    of_points = np.zeros((shares, num_points if needs[0] else 0, dim))
-    of_directions = np.zeros((problem.num_ranges, num_directions, dim))
-    of_thresholds = np.zeros((num_tasks, num_thresholds + WIDTH))
-    of_scale = np.zeros(num_tasks)
-    of_weights = np.zeros((shares, problem.total if needs[4] else 0), problem.points.dtype)
-    copies = [of_points, of_directions, of_thresholds, of_scale, of_weights]
-    if finite or needs[4]:
-        _run(compiled.backward, problem, shares, _array(gradient), needs[2] or needs[3], *copies)
-    if needs[2]:
-        copies[2] = of_thresholds[:, :num_thresholds] * (problem.scale if finite else 0.0)
-    inputs = (points, directions, thresholds, scale, points if weights is None else weights)
-    gradients = (
-        _sum(array, points.new_empty(like.shape)) if needed else points.new_empty(0)
-        for array, like, needed in zip(copies, inputs, needs, strict=True)
-    )
-    return tuple(gradients)  # type: ignore[return-value]
-
-
-def _sum(copies: NDArray[Any], result: Tensor) -> Tensor:
-    compiled.add_up(copies.reshape(len(copies), -1), result.numpy().reshape(-1))
-    return result
-
-
-class _Problem(NamedTuple):
+class Problem(NamedTuple):
     """The arguments as arrays, in the order in which the kernels take them, and how to divide the work."""
 
     points: NDArray[Any]
@@ -101,6 +39,44 @@ class _Problem(NamedTuple):
     scale: float
     saturation: float
     ranges: NDArray[np.int64]
+    dtype: torch.dtype
+
+    def transform(self) -> Tensor:
+        """``[B, T, H]``."""
+        result = torch.empty(self.shape, dtype=self.dtype, device="cpu")
+        shares = self.num_blocks if self.num_ranges < ENOUGH_RANGES else 1
+        self._run(compiled.forward, shares, result.numpy())
+        return result
+
+    def differentiate(self, gradient: Tensor, needs: Sequence[bool]) -> list[Tensor | None]:
+        """Gradients of points, directions, thresholds, scale and weights, ``None`` where not needed."""
+        needs = [*needs[:4], needs[4] and len(self.weights) > 0]
+        if gradient.shape != self.shape or gradient.dtype != self.dtype:
+            raise ValueError(
+                f"gradient must have shape and dtype of the transform, got {list(gradient.shape)}, {gradient.dtype}."
+            )
+        num_points, dim = self.points.shape
+        _, num_directions, num_thresholds = self.shape
+        shares = min(self.num_blocks, max(1, MOST_COPIES // self.num_ranges))
+        num_tasks, finite = self.num_ranges * shares, math.isfinite(self.scale)
+        of_points = np.zeros((shares, num_points if needs[0] else 0, dim))
+        of_directions = np.zeros((self.num_ranges, num_directions, dim))
+        of_thresholds = np.zeros((num_tasks, num_thresholds + WIDTH))
+        of_scale = np.zeros(num_tasks)
+        of_weights = np.zeros((shares, self.total if needs[4] else 0), self.points.dtype)
+        copies = [of_points, of_directions, of_thresholds, of_scale, of_weights]
+        if finite or needs[4]:
+            self._run(compiled.backward, shares, _array(gradient), needs[2] or needs[3], *copies)
+        if needs[2]:
+            copies[2] = of_thresholds[:, :num_thresholds] * (self.scale if finite else 0.0)
+        return [_sum(array, self.dtype) if needed else None for array, needed in zip(copies, needs, strict=True)]
+
+    def _run(self, kernel: Callable[..., bool], shares: int, *others: Any) -> None:
+        *arguments, ranges, _ = self
+        few = len(self.directions) * (self.total + VERTEX * len(self.points)) < WORTH_A_THREAD
+        num_threads = 1 if few else threads.useful(self.num_ranges * shares)
+        if not threads.run(kernel, num_threads, ranges, shares, *arguments, *others):
+            raise IndexError("simplices must hold indices of points of their own complex, got one outside.")
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -121,7 +97,7 @@ class _Problem(NamedTuple):
         return max(1, -(-len(self.directions) // WIDTH))
 
 
-def _problem(
+def prepare(
     points: Tensor,
     directions: Tensor,
     thresholds: Tensor,
@@ -130,7 +106,7 @@ def _problem(
     simplices: Tensor,
     offsets: Tensor,
     rows: Sequence[int],
-) -> _Problem:
+) -> Problem:
     """Views of the tensors. The kernels check no bounds but those of the simplices, so the rest is checked here."""
     dtype = points.dtype
     if dtype not in SATURATION or directions.dtype != dtype or thresholds.dtype != dtype:
@@ -152,16 +128,14 @@ def _problem(
         raise ascending_error(thresholds)
     if not consistent:
         raise ValueError("offsets must divide points, simplices and weights into complexes, in ascending order.")
-    return _Problem(*arrays, sizes, scale.item(), SATURATION[dtype], ranges)  # type: ignore[call-arg, arg-type]
+    return Problem(*arrays, sizes, scale.item(), SATURATION[dtype], ranges, dtype)  # type: ignore[call-arg, arg-type]
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:
     return tensor.detach().contiguous().numpy()
 
 
-def _run(kernel: Callable[..., bool], problem: _Problem, shares: int, *others: Any) -> None:
-    *arguments, ranges = problem
-    few = len(problem.directions) * (problem.total + VERTEX * len(problem.points)) < WORTH_A_THREAD
-    num_threads = 1 if few else threads.useful(problem.num_ranges * shares)
-    if not threads.run(kernel, num_threads, ranges, shares, *arguments, *others):
-        raise IndexError("simplices must hold indices of points of their own complex, got one outside.")
+def _sum(copies: NDArray[Any], dtype: torch.dtype) -> Tensor:
+    result = torch.empty(copies.shape[1:], dtype=dtype, device="cpu")
+    compiled.add_up(copies.reshape(len(copies), -1), result.numpy().reshape(-1))
+    return result

@@ -8,6 +8,7 @@ of thresholds, and the rest is one jump and a cumulative sum.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -39,6 +40,39 @@ def ect(
     num_complexes = offsets.shape[1] - 1
     blocks = [_block(points, block, thresholds, scale, parts, num_complexes) for block in torch.split(directions, at_once)]
     return torch.cat(blocks, dim=1)
+
+
+class Problem(NamedTuple):
+    """The arguments, for both passes."""
+
+    inputs: tuple[Any, ...]
+
+    def transform(self) -> Tensor:
+        """``[B, T, H]``."""
+        return ect(*self.inputs)
+
+    def differentiate(self, gradient: Tensor, needs: Sequence[bool]) -> list[Tensor | None]:
+        """Gradients of points, directions, thresholds, scale and weights, ``None`` where not needed."""
+        tensors, layout = self.inputs[:5], self.inputs[5:]
+        leaves = [None if t is None else t.detach().requires_grad_(needed) for t, needed in zip(tensors, needs, strict=True)]
+        return differentiate(gradient, leaves, layout, create_graph=False)
+
+
+def differentiate(
+    gradient: Tensor, inputs: Sequence[Tensor | None], layout: tuple[Any, ...], *, create_graph: bool
+) -> list[Tensor | None]:
+    """Gradients of those inputs that require them, ``None`` for the others; with ``create_graph`` derivatives of theirs too."""
+    with torch.enable_grad():
+        # Views end the differentiation here: one input may well have been computed from another.
+        inputs = [None if tensor is None else tensor.view_as(tensor) for tensor in inputs]
+        result = ect(*inputs, *layout)  # type: ignore[arg-type]
+        wanted = [tensor for tensor in inputs if tensor is not None and tensor.requires_grad]
+        found = iter(
+            torch.autograd.grad(result, wanted, gradient, create_graph=create_graph, materialize_grads=True)
+            if result.requires_grad
+            else [torch.zeros_like(tensor) for tensor in wanted]
+        )
+    return [next(found) if tensor is not None and tensor.requires_grad else None for tensor in inputs]
 
 
 def ascending_error(thresholds: Tensor) -> ValueError:
