@@ -45,6 +45,16 @@ def test_superpixels_are_as_their_source_says(mirror, monkeypatch, fresh):
     assert torch.bincount(dataset.labels[60000:]).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 
 
+def test_the_brightness_of_superpixels_can_be_their_weight(mirror, monkeypatch, fresh):
+    monkeypatch.setenv("EULERSCAN_MIRROR", str(mirror))
+    monkeypatch.setattr(superpixels, "nearest_neighbours", lambda positions, sizes: torch.tensor([[30, 31], [40, 30]]))
+    shapes, spatial = superpixels.superpixels(weighted=True).shapes, superpixels.superpixels().shapes
+    of_vertices, of_edges = shapes.weights
+    torch.testing.assert_close(torch.cat([shapes.points, of_vertices[:, None]], dim=1), spatial.points)
+    torch.testing.assert_close(of_edges, of_vertices[shapes.simplices[0]].min(dim=0).values)
+    assert of_edges.unique().numel() > 2
+
+
 def test_superpixels_are_joined_to_the_eight_nearest(mirror, monkeypatch):
     positions, _, sizes, _ = superpixels._read("test.npz", 10000)
     edges = superpixels.nearest_neighbours(positions[: int(sizes[:20].sum())], sizes[:20])

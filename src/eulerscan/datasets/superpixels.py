@@ -21,7 +21,7 @@ RECIPE = (
 )
 
 
-def superpixels(name: str = "mnist-superpixels", *, intensity: bool = True) -> Dataset:
+def superpixels(name: str = "mnist-superpixels", *, intensity: bool = True, weighted: bool = False) -> Dataset:
     """The 70,000 digits as graphs: a node for each patch of like pixels, joined to the 8 patches nearest to it.
 
     The first 5,000 of the 60,000 training digits are for validation. An edge is there once, whichever of its two nodes is
@@ -30,16 +30,22 @@ def superpixels(name: str = "mnist-superpixels", *, intensity: bool = True) -> D
     Args:
         intensity: Points ``(row, column, intensity)`` in space, each from 0 to 1; else ``(row, column)`` in the plane. Rows
             count from the top, as in the file; positions are divided by the 28 pixels of an image.
+        weighted: The intensities as weights instead, of points in the plane; an edge weighs as much as the darker of its
+            ends.
     """
     parts = [_read(file, count) for file, count in (("train.npz", 60000), ("test.npz", 10000))]
     positions, brightness, sizes, labels = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
-    points = torch.cat([positions / SIDE, brightness[:, None]], dim=1) if intensity else positions / SIDE
+    points = positions / SIDE
+    if intensity and not weighted:
+        points = torch.cat([points, brightness[:, None]], dim=1)
     shapes, start = [], 0
     for chunk in progress(sizes.split(CHUNK), "superpixel graphs"):
         end = start + int(chunk.sum())
         batch = torch.arange(len(chunk)).repeat_interleave(chunk)
         edges = nearest_neighbours(positions[start:end], chunk)
-        shapes.append(Complex(points[start:end], [edges], batch=batch, num_complexes=len(chunk)))
+        light = brightness[start:end]
+        weights = (light, light[edges].amin(dim=0)) if weighted else None
+        shapes.append(Complex(points[start:end], [edges], weights=weights, batch=batch, num_complexes=len(chunk)))
         start = end
     return Dataset(name, collate(shapes), labels, DIGITS, official_splits())
 
