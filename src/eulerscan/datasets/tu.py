@@ -31,7 +31,7 @@ def letters(name: str) -> Dataset:
     return Dataset(name, Complex(points, [edges], batch=batch, num_complexes=len(labels)), labels, tuple(LETTERS[name]))
 
 
-def molecules(name: str, *, cleaned: bool = False, atoms: bool = False) -> Dataset:
+def molecules(name: str, *, cleaned: bool = False, atoms: bool = False, unit_ball: bool = False) -> Dataset:
     """Molecules as graphs in space, with two classes by their effect.
 
     Args:
@@ -39,9 +39,14 @@ def molecules(name: str, *, cleaned: bool = False, atoms: bool = False) -> Datas
         cleaned: Without isomorphic copies, as the paper's code has it.
         atoms: Coordinates followed by the kind of the atom, one column for every atomic number from 1 to the largest that
             occurs: 38 columns in all for the cleaned sets.
+        unit_ball: The coordinates of each molecule centred and scaled to the unit ball, so that they do not drown the atoms.
     """
     points, edges, batch, labels = _read(name.upper(), cleaned=cleaned, atoms=atoms)
-    return Dataset(name, Complex(points, [edges], batch=batch, num_complexes=len(labels)), labels, ("-1", "1"))
+    shapes = Complex(points, [edges], batch=batch, num_complexes=len(labels))
+    if unit_ball:
+        places = shapes.with_points(shapes.points[:, :3]).unit_ball().points
+        shapes = shapes.with_points(torch.cat([places, shapes.points[:, 3:]], dim=1))
+    return Dataset(name, shapes, labels, ("-1", "1"))
 
 
 def source(stem: str, *, cleaned: bool) -> Source:

@@ -115,7 +115,7 @@ def small_graphs(seeds: int, as_published: bool) -> Iterator[Run]:
             settings = Training(epochs=100, batch_size=16 if molecules else 32, seed=seed)
             data: dict[str, Any] = {"seed": seed}
             if molecules:
-                data |= {"atoms": True, "cleaned": True}
+                data |= {"atoms": True, "cleaned": True, "unit_ball": not as_published}
             for preset in ("4k", "65k"):
                 model, row = _ours("cnn", preset, as_published), f"ECT+CNN {preset.upper()}"
                 yield Run("small-graphs", _named(row, as_published), column, column, model, settings, data, as_published)
