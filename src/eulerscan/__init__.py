@@ -1,11 +1,12 @@
 """The Euler characteristic transform for PyTorch: exact and differentiable, for every kind of shape."""
 
-from . import convert, datasets, directions, fitting, losses, models
+from . import convert, datasets, directions, distances, fitting, invariant, losses, models
 from .complexes import Complex, collate
 from .convert import read
 from .functional import ect, thresholds
 from .layers import ECTLayer
 from .shapes import as_complex
+from .variants import channels, derivative, ecc, sect, superlevel, wect
 
 __version__ = "0.1.0"
 
@@ -13,14 +14,22 @@ __all__ = [
     "Complex",
     "ECTLayer",
     "as_complex",
+    "channels",
     "collate",
     "convert",
     "datasets",
+    "derivative",
     "directions",
+    "distances",
+    "ecc",
     "ect",
     "fitting",
+    "invariant",
     "losses",
     "models",
     "read",
+    "sect",
+    "superlevel",
     "thresholds",
+    "wect",
 ]

@@ -10,11 +10,11 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from .layers import ECTLayer
 from .shapes import Shape
+from .variants import derivative
 
 Options = dict[str, Any]
 
@@ -59,7 +59,7 @@ class Classifier(nn.Module):
     def forward(self, shape: Shape) -> Tensor:
         curves = self.transform(shape)
         if self.increments:
-            curves = torch.diff(curves, dim=-1, prepend=torch.zeros_like(curves[..., :1]))
+            curves = derivative(curves)
         logits: Tensor = self.head(curves)
         return logits
 
@@ -75,6 +75,7 @@ class ECTMLP(Classifier):
         dropout: Probability of leaving out a value after each hidden layer.
 
     Example:
+        >>> import torch
         >>> ECTMLP(dim=3, num_classes=10)(torch.rand(8, 100, 3)).shape
         torch.Size([8, 10])
     """

@@ -1,0 +1,225 @@
+r"""Distances between shapes: how much their curves differ.
+
+All of them are
+
+.. math:: d_p(a, b) = \Big(\frac{1}{T} \sum_i \int |a_i(t) - b_i(t)|^p \, dt\Big)^{1/p}
+
+over a range of heights, with one curve for each of T directions. :func:`exact_distance` integrates the curves themselves;
+:func:`distance` and :func:`distance_matrix` take transforms, and so what the thresholds see of the curves.
+:mod:`eulerscan.invariant` has those that do not change when a shape is turned.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from .complexes import Complex
+from .shapes import Shape, as_complex
+
+ENTRIES_AT_ONCE = 1 << 22
+PAIRS_AT_ONCE = 1 << 18
+# Below this share of the squared norms a difference of products has lost too many digits.
+CANCELLATION = 1e-4
+
+
+def exact_distance(a: Shape, b: Shape, directions: Tensor, *, p: float = 1, radius: float = 1.1) -> Tensor:
+    """Lp distance of the curves of two shapes, without a grid of thresholds.
+
+    Entry ``[i]`` is the distance of complex ``i`` of ``a`` and complex ``i`` of ``b`` over the heights from ``-radius`` to
+    ``radius``. Curves only change at the heights of vertices, so the integral is a sum over the sorted heights. It is
+    differentiable in points, directions and weights, although the curves are not.
+
+    Curves of shapes with different Euler characteristics differ up to any height. That is why a range is needed: what is
+    below it counts as if it were at its lower end, what is above it does not count.
+
+    Args:
+        a, b: As in :func:`ect`, with equally many complexes, or one that is compared with all of the other.
+        directions: ``[T, dim]``.
+        p: At least 1; ``math.inf`` is the largest difference at any height and in any direction.
+        radius: Half the length of the range of heights.
+
+    Returns:
+        ``[B]``.
+
+    Example:
+        >>> line = torch.tensor([[1.]])
+        >>> exact_distance(torch.tensor([[0.]]), torch.tensor([[0.25]]), line)
+        tensor([0.2500])
+    """
+    one, other = as_complex(a), as_complex(b)
+    check_p(p)
+    if not 0 < radius < math.inf:
+        raise ValueError(f"radius must be positive and finite, got {radius}.")
+    if one.dim != other.dim:
+        raise ValueError(f"a and b must have points of one dimension, got {one.dim} and {other.dim}.")
+    if not isinstance(directions, Tensor) or directions.ndim != 2 or directions.shape[1] != one.dim or not len(directions):
+        got = list(directions.shape) if isinstance(directions, Tensor) else type(directions).__name__
+        raise ValueError(f"directions must be a torch.Tensor [T, {one.dim}] with T at least 1, got {got}.")
+    count = common(one.num_complexes, other.num_complexes)
+    dtype = torch.promote_types(torch.promote_types(one.points.dtype, other.points.dtype), directions.dtype)
+    pairs = [(one[i % len(one)], other[i % len(other)]) for i in range(count)]
+    found = [_exact(*pair, directions.double(), float(p), float(radius)) for pair in pairs]
+    return torch.stack(found).to(dtype) if found else directions.new_zeros(0, dtype=dtype)
+
+
+def distance(a: Tensor, b: Tensor, thresholds: Tensor | None = None, *, p: float = 2) -> Tensor:
+    """Distances ``[B]`` of transforms, pair by pair.
+
+    Entry ``[i]`` is the distance of ``a[i]`` and ``b[i]``: differences to the power p, averaged over directions, integrated
+    over height if there are thresholds and averaged over them if not, and the p-th root of that.
+
+    Args:
+        a, b: Transforms ``[B, T, H]`` on one grid, or with more axes before the last; one may have a single complex, which
+            is compared with all of the other.
+        thresholds: ``[H]``, ascending. A curve keeps its value from a threshold to the next, so the last one only
+            ends the range, and its own value does not count.
+        p: At least 1; ``math.inf`` is the largest difference.
+
+    Example:
+        >>> distance(torch.tensor([[[0., 1., 1.]]]), torch.tensor([[[0., 0., 1.]]]), torch.tensor([0., 1., 3.]))
+        tensor([1.4142])
+    """
+    check_pair(a, b)
+    rows, others = scaled(a, thresholds, p), scaled(b, thresholds, p)
+    count = common(len(rows), len(others))
+    # One by one through the same function as a matrix: a pair has the same distance in whatever company.
+    rows, others = rows.expand(count, -1).unsqueeze(1), others.expand(count, -1).unsqueeze(1)
+    return direct(rows, others, p).view(count).to(torch.promote_types(a.dtype, b.dtype))
+
+
+def distance_matrix(
+    transforms: Tensor, others: Tensor | None = None, *, p: float = 2, thresholds: Tensor | None = None
+) -> Tensor:
+    """Distances ``[N, M]`` of all transforms to all others, or to each other.
+
+    Entry ``[i, j]`` is :func:`distance` of ``transforms[i]`` and ``others[j]``. Identical transforms have distance zero, and
+    the matrix of one set is symmetric, to the bit. Extra memory is of the order of input and output.
+
+    Args:
+        transforms, others: ``[N, T, H]`` and ``[M, T, H]``, on one grid.
+        p, thresholds: As in :func:`distance`. ``p=2`` is the fastest by far.
+
+    Example:
+        >>> distance_matrix(torch.tensor([[[0., 0.]], [[0., 1.]], [[2., 1.]]]), p=1)
+        tensor([[0.0000, 0.5000, 1.5000],
+                [0.5000, 0.0000, 1.0000],
+                [1.5000, 1.0000, 0.0000]])
+    """
+    own = others is None
+    second = transforms if others is None else others
+    check_pair(transforms, second)
+    rows = scaled(transforms, thresholds, p)
+    columns = rows if own else scaled(second, thresholds, p)
+    differentiated = torch.is_grad_enabled() and (rows.requires_grad or columns.requires_grad)
+    result = direct(rows, columns, p) if p != 2 or differentiated else _products(rows, columns)
+    if own:
+        result = torch.triu(result, diagonal=1)
+        result = result + result.T
+    return result.to(torch.promote_types(transforms.dtype, second.dtype))
+
+
+def _exact(a: Complex, b: Complex, directions: Tensor, p: float, radius: float) -> Tensor:
+    """The distance of two complexes."""
+    at_once = max(1, ENTRIES_AT_ONCE // max(1, sum(a.counts) + sum(b.counts)))
+    parts = []
+    for block in torch.split(directions, at_once):
+        heights, jumps = zip(_jumps(a, block), _jumps(b, block), strict=True)
+        merged, order = torch.cat(heights).clamp(-radius, radius).sort(dim=0, stable=True)
+        widths = torch.cat([merged, merged.new_full((1, len(block)), radius)]).diff(dim=0)
+        # Apart, and not one sum of differences: equal curves of any weights are then equal to the bit.
+        alone = (torch.cat([jumps[0], torch.zeros_like(jumps[1])]), torch.cat([torch.zeros_like(jumps[0]), jumps[1]]))
+        first, second = (jump[:, None].expand_as(order).gather(0, order).cumsum(dim=0) for jump in alone)
+        gaps = (first - second).abs()
+        parts.append(torch.where(widths > 0, gaps, 0.0) if math.isinf(p) else (gaps**p * widths).sum(dim=0))
+    if math.isinf(p):
+        return torch.cat([part.reshape(-1) for part in parts] + [directions.new_zeros(1)]).max()
+    total = torch.cat(parts).mean()
+    # The root has no derivative at zero, where the distance has its minimum.
+    return torch.where(total > 0, torch.where(total > 0, total, 1.0) ** (1 / p), 0.0)
+
+
+def _jumps(complex: Complex, directions: Tensor) -> tuple[Tensor, Tensor]:
+    """Heights of all simplices ``[S, T]``, and what each adds to a curve ``[S]``."""
+    points, weights = complex.points.double(), complex.weights
+    heights = points[:, :1] * directions[:, 0]
+    for axis in range(1, complex.dim):  # no matrix product: its rounding depends on how many rows there are
+        heights = heights + points[:, axis, None] * directions[:, axis]
+    levels = [heights, *(heights[columns].amax(dim=0) for columns in complex.simplices)]
+    signs = [1, *(1 if rows % 2 else -1 for rows in complex.rows)]
+    if weights is None:
+        weights = tuple(points.new_ones(n) for n in complex.counts)
+    return torch.cat(levels), torch.cat([sign * weight.double() for sign, weight in zip(signs, weights, strict=True)])
+
+
+def scaled(transforms: Tensor, thresholds: Tensor | None, p: float) -> Tensor:
+    """Transforms as rows ``[N, n]`` whose plain Lp distances are the wanted ones."""
+    check_p(p)
+    if thresholds is None:
+        widths = transforms.new_full(transforms.shape[-1:], 1 / max(1, transforms.shape[-1]), dtype=torch.float64)
+    else:
+        widths = _widths(thresholds, transforms)
+    curves = math.prod(transforms.shape[1:-1])
+    scales = (widths > 0).double() if math.isinf(p) else (widths / max(1, curves)) ** (1 / p)
+    return (transforms.double() * scales).flatten(1)
+
+
+def _widths(thresholds: Tensor, transforms: Tensor) -> Tensor:
+    """``[H]``: how much height each value of a curve stands for."""
+    if not isinstance(thresholds, Tensor) or thresholds.shape != transforms.shape[-1:]:
+        got = list(thresholds.shape) if isinstance(thresholds, Tensor) else type(thresholds).__name__
+        raise ValueError(
+            f"thresholds must be a torch.Tensor [{transforms.shape[-1]}], one for each entry of a curve, got {got}."
+        )
+    widths = torch.nn.functional.pad(thresholds.detach().double().diff(), (0, 1))
+    if bool((widths < 0).any()):
+        raise ValueError("thresholds must ascend. Are they those of the transforms?")
+    return widths
+
+
+def direct(rows: Tensor, others: Tensor, p: float) -> Tensor:
+    return torch.cdist(rows, others, p=float(p), compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def _products(rows: Tensor, others: Tensor) -> Tensor:
+    """Euclidean distances through products of matrices; those that these give badly are calculated again."""
+    norms, other_norms = (x.square().sum(dim=1) for x in (rows, others))
+    result = rows.new_empty(len(rows), len(others))
+    at_once = max(1, ENTRIES_AT_ONCE // max(1, len(others)))
+    for start in range(0, len(rows), at_once):
+        block = slice(start, start + at_once)
+        sums = norms[block, None] + other_norms
+        squares = sums - 2 * (rows[block] @ others.T)
+        result[block] = squares.clamp(min=0).sqrt()
+        close = (squares <= CANCELLATION * sums).nonzero()
+        if 8 * len(close) > squares.numel():
+            result[block] = direct(rows[block], others, 2)
+            continue
+        for pairs in torch.split(close, max(1, PAIRS_AT_ONCE // max(1, rows.shape[1]))):
+            i, j = pairs[:, 0] + start, pairs[:, 1]
+            result[i, j] = (rows[i] - others[j]).square().sum(dim=1).sqrt()
+    return result
+
+
+def check_pair(a: Tensor, b: Tensor) -> None:
+    for name, tensor in (("first", a), ("second", b)):
+        if not isinstance(tensor, Tensor) or tensor.ndim < 2 or not tensor.is_floating_point():
+            got = f"{tensor.dtype} {list(tensor.shape)}" if isinstance(tensor, Tensor) else type(tensor).__name__
+            raise ValueError(f"the {name} transforms must be a torch.Tensor [B, T, H] of floating point, got {got}.")
+    if a.shape[1:] != b.shape[1:]:
+        raise ValueError(
+            f"transforms must be on one grid, [B, T, H] with the same T and H, got {list(a.shape)} and {list(b.shape)}."
+        )
+
+
+def common(count: int, other: int) -> int:
+    if count != other and 1 not in (count, other):
+        raise ValueError(f"a and b must have equally many complexes, or one of them one, got {count} and {other}.")
+    return other if count == 1 else count
+
+
+def check_p(p: float) -> None:
+    if isinstance(p, bool) or not isinstance(p, int | float) or not p >= 1:
+        raise ValueError(f"p must be a number of at least 1 (math.inf for the largest difference), got {p!r}.")

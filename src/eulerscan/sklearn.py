@@ -1,0 +1,270 @@
+"""The transform as a step of a scikit-learn pipeline: shapes in, a matrix of features out. No torch needed."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from . import directions as spheres
+from .checks import positive
+from .complexes import Complex
+from .extras import require
+from .functional import ect
+from .functional import thresholds as even_thresholds
+from .shapes import as_complex, as_tensor
+from .variants import channels, derivative, sect, superlevel
+
+_base = require("sklearn.base", extra="sklearn")
+_parallel = require("sklearn.utils.parallel", extra="sklearn")
+_validation = require("sklearn.utils.validation", extra="sklearn")
+_utils = require("sklearn.utils", extra="sklearn")
+
+MARGIN = 1.1  # a learned radius leaves room, as that of thresholds() does around the unit ball
+SHAPES_AT_ONCE = 256  # the same for any number of jobs
+
+_Array = np.ndarray[Any, Any]
+Variant = Literal["ect", "sect", "derivative", "superlevel", "channels"]
+VARIANTS: dict[str, Callable[..., Tensor]] = {
+    "ect": ect,
+    "sect": sect,
+    "derivative": lambda *grid, scale: derivative(ect(*grid, scale=scale)),
+    "superlevel": superlevel,
+    "channels": channels,
+}
+
+
+class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: ignore[misc, name-defined]
+    """Euler characteristic transforms as features: ``[n_shapes, num_directions * num_thresholds]``.
+
+    Row ``i`` is the transform of shape ``i``, direction after direction. It depends on nothing but that shape
+    and what :meth:`fit` learned, which is the dimension of space, and a radius or a number of channels where these are left
+    to the data. The weights of a shape count, if it has any.
+
+    Shapes may come as an array of clouds ``[n_shapes, n_points, dim]``; a list of arrays ``[n_points, dim]`` of any sizes, of
+    :class:`Complex`, or of objects of torch_geometric, trimesh or networkx, mixed as you like; or one
+    :class:`Complex` that holds them all.
+
+    Args:
+        num_directions: Number of directions to look from. Not needed if ``directions`` are given.
+        num_thresholds: Number of heights at which each curve is sampled, from ``-radius`` to ``radius``.
+        radius: A number; ``"max"``, the largest norm of a vertex in :meth:`fit`; or ``"quantile"``, the ``quantile`` of the
+            largest norms of the shapes there. A learned radius is made larger by a tenth.
+        quantile: From 0 to 1.
+        scale: Steepness of the sigmoid that replaces the step; ``inf`` is the exact transform.
+        variant: ``"ect"``; ``"sect"``, smoothed by integration; ``"derivative"``, the growth of the curves from threshold to
+            threshold; ``"superlevel"``, from above; or ``"channels"``, vertices, edges and faces counted apart, as many as
+            there are in :meth:`fit`.
+        unit_ball: Whether to centre each shape and scale it to the unit ball first. Turn it off where place and size matter.
+        directions: ``"uniform"``, evenly spread; ``"random"``; or an array ``[num_directions, dim]``.
+        dim: For a matrix ``[n_shapes, n_features]``: each row is a cloud of ``n_features / dim`` points, coordinates of the
+            first point first.
+        dtype: Of the calculation and the features, ``"float64"`` or ``"float32"``.
+        n_jobs: Number of threads for parts of the shapes; the features are the same to the bit. One transform uses
+            several threads already, so it helps mostly where the shapes take time to convert.
+        random_state: Of random directions.
+
+    Attributes:
+        dim_: Dimension of space.
+        radius_: Largest height that is looked at.
+        directions_: ``[num_directions, dim]``.
+        thresholds_: ``[num_thresholds]``.
+        max_dim_: Dimension of the last channel, where there are channels.
+
+    Example:
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn.svm import SVC
+        >>> rng = np.random.default_rng(0)
+        >>> clouds = [rng.normal(size=(20, 3)) * [1, 1, size] for size in (0.1, 3) * 10]
+        >>> model = make_pipeline(ECTTransformer(num_directions=8, num_thresholds=16), SVC()).fit(clouds, ["flat", "long"] * 10)
+        >>> model.predict([rng.normal(size=(50, 3)) * [1, 1, 0.1]])
+        array(['flat'], dtype='<U4')
+    """
+
+    def __init__(
+        self,
+        num_directions: int = 32,
+        num_thresholds: int = 32,
+        *,
+        radius: float | Literal["max", "quantile"] = 1.1,
+        quantile: float = 0.95,
+        scale: float = math.inf,
+        variant: Variant = "ect",
+        unit_ball: bool = True,
+        directions: Any = "uniform",
+        dim: int | None = None,
+        dtype: Literal["float64", "float32"] = "float64",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.num_directions = num_directions
+        self.num_thresholds = num_thresholds
+        self.radius: Any = radius
+        self.quantile = quantile
+        self.scale = scale
+        self.variant = variant
+        self.unit_ball = unit_ball
+        self.directions = directions
+        self.dim = dim
+        self.dtype = dtype
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> ECTTransformer:  # noqa: N803
+        """Learn the dimension of space from the shapes, and the radius and the number of channels where they are wanted."""
+        if self.variant not in VARIANTS:
+            raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {self.variant!r}.")
+        if self.dtype not in ("float64", "float32"):
+            raise ValueError(f'dtype must be "float64" or "float32", got {self.dtype!r}.')
+        num_directions = _whole(self.num_directions, "num_directions")
+        num_thresholds = _whole(self.num_thresholds, "num_thresholds")
+        norms, last, dim = [], 0, None
+        for part in self._parts(X, reset=True):
+            complex = self._complex(*part, dim)
+            dim = complex.dim
+            norms.append(_largest_norms(complex))
+            last = max([last, *(rows - 1 for rows, n in zip(complex.rows, complex.counts[1:], strict=True) if n)])
+        if dim is None:
+            raise ValueError("X has no shapes: 0 sample(s), while a minimum of 1 is required by ECTTransformer.")
+        self.dim_ = dim
+        self.radius_ = self._radius(np.concatenate(norms))
+        self.directions_ = self._directions(num_directions, dim)
+        self.thresholds_ = even_thresholds(num_thresholds, self.radius_, dtype=self._dtype).numpy()
+        if self.variant == "channels":
+            self.max_dim_ = last
+        return self
+
+    def transform(self, X: Any) -> _Array:  # noqa: N803
+        """The features ``[n_shapes, n_features]`` of the shapes, in their order."""
+        _validation.check_is_fitted(self)
+        task = _parallel.delayed(self._features)
+        found = _parallel.Parallel(n_jobs=self.n_jobs, prefer="threads")(task(*part) for part in self._parts(X, reset=False))
+        return np.concatenate([np.empty((0, len(self._names())), dtype=self.dtype), *found])
+
+    def get_feature_names_out(self, input_features: Any = None) -> _Array:
+        """Names of the features: ``ect_d3_t17`` is direction 3 at threshold 17, ``channels_s1_d3_t17`` of the edges."""
+        _validation.check_is_fitted(self)
+        if hasattr(self, "n_features_in_"):
+            _validation._check_feature_names_in(self, input_features)
+        return np.array(self._names(), dtype=object)
+
+    def _names(self) -> list[str]:
+        kinds = [f"channels_s{k}" for k in range(self.max_dim_ + 1)] if self.variant == "channels" else [self.variant]
+        grid = [f"d{i}_t{j}" for i in range(len(self.directions_)) for j in range(len(self.thresholds_))]
+        return [f"{kind}_{place}" for kind in kinds for place in grid]
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        return torch.float32 if self.dtype == "float32" else torch.float64
+
+    def _parts(self, X: Any, *, reset: bool) -> Iterator[tuple[Any, int]]:  # noqa: N803
+        """The shapes, a few at a time, and the number of the first of them."""
+        shapes = self._shapes(X, reset=reset)
+        for start in range(0, len(shapes), SHAPES_AT_ONCE):
+            yield shapes[start : start + SHAPES_AT_ONCE], start
+
+    def _shapes(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
+        """Something of which parts can be taken."""
+        if self.dim is not None:
+            matrix = _validation.validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+            dim = _whole(self.dim, "dim")
+            if matrix.shape[1] % dim:
+                raise ValueError(f"X must have rows of points in dimension {dim}, got {matrix.shape[1]} features.")
+            return matrix.reshape(len(matrix), -1, dim)
+        if isinstance(X, Complex | list | tuple):
+            return X
+        if isinstance(X, Tensor | np.ndarray) and X.dtype != object:
+            if X.ndim != 3:
+                raise ValueError(
+                    f"X must be an array of clouds [n_shapes, n_points, dim], got {list(X.shape)}. Reshape it, put a single "
+                    "cloud in a list, or give dim= if each row is a cloud."
+                )
+            return X
+        return list(X) if isinstance(X, np.ndarray) else as_complex(X)
+
+    def _complex(self, shapes: Any, start: int, dim: int | None) -> Complex:
+        """Shapes as they are looked at, of the dimension that the earlier ones had."""
+        if isinstance(shapes, list | tuple):
+            shapes = [self._one(shape, start + i, dim) for i, shape in enumerate(shapes)]
+        elif isinstance(shapes, np.ndarray):
+            shapes = as_tensor(shapes, "X").to(self._dtype)
+        complex = as_complex(shapes).to("cpu", self._dtype)
+        if dim is not None and complex.dim != dim:
+            raise ValueError(f"X must have points of dimension {dim} like the shapes in fit, got {complex.dim}.")
+        return complex.unit_ball() if self.unit_ball else complex
+
+    def _one(self, shape: Any, number: int, dim: int | None) -> Complex:
+        """One shape of a list."""
+        try:
+            if isinstance(shape, np.ndarray | list | tuple):
+                shape = as_tensor(np.asarray(shape), "shape").to(self._dtype)
+            complex = as_complex(shape)
+        except (TypeError, ValueError, IndexError) as error:
+            raise type(error)(f"X[{number}]: {error}") from None
+        if complex.num_complexes != 1 or dim not in (None, complex.dim):
+            wanted = "one shape" if dim is None else f"one shape with points of dimension {dim}"
+            raise ValueError(f"X[{number}] must be {wanted}, got {complex}.")
+        return complex.to("cpu", self._dtype)  # before they are joined, so that none changes the dtype of another
+
+    def _features(self, shapes: Any, start: int) -> _Array:
+        complex = self._complex(shapes, start, self.dim_)
+        grid = (torch.from_numpy(self.directions_), torch.from_numpy(self.thresholds_))
+        options = {"max_dim": self.max_dim_} if self.variant == "channels" else {}
+        with torch.no_grad():
+            features: _Array = VARIANTS[self.variant](complex, *grid, scale=self.scale, **options).flatten(1).numpy()
+        return features
+
+    def _radius(self, norms: _Array) -> float:
+        largest = float(norms.max())
+        if self.radius in ("max", "quantile"):
+            if not 0 <= self.quantile <= 1:
+                raise ValueError(f"quantile must be from 0 to 1, got {self.quantile}.")
+            reached = largest if self.radius == "max" else float(np.quantile(norms, self.quantile))
+            return MARGIN * reached if reached > 0 else MARGIN
+        if not isinstance(self.radius, Real):
+            raise ValueError(f'radius must be a number, "max" or "quantile", got {self.radius!r}.')
+        if largest > self.radius:
+            warnings.warn(
+                f"{np.mean(norms > self.radius):.0%} of the shapes reach beyond radius={self.radius:g}, where nothing is seen "
+                f'of them: up to {largest:.4g}. radius="max" looks at all, and unit_ball=True brings them within 1.',
+                stacklevel=3,
+            )
+        return float(self.radius)
+
+    def _directions(self, count: int, dim: int) -> _Array:
+        if isinstance(self.directions, str):
+            if self.directions == "uniform":
+                return spheres.uniform(count, dim, dtype=self._dtype).numpy()
+            if self.directions != "random":
+                raise ValueError(f'directions must be "uniform", "random" or an array, got {self.directions!r}.')
+            seed = _utils.check_random_state(self.random_state).randint(2**31 - 1)
+            return spheres.random(count, dim, torch.Generator().manual_seed(seed), dtype=self._dtype).numpy()
+        given = np.array(self.directions, dtype=self.dtype)
+        if given.ndim != 2 or given.shape[1] != dim or not len(given) or not np.isfinite(given).all():
+            raise ValueError(f"directions must be finite and of shape [num_directions, {dim}], got {list(given.shape)}.")
+        return given
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = self.dim is not None
+        tags.input_tags.three_d_array = self.dim is None
+        tags.transformer_tags.preserves_dtype = [self.dtype]
+        return tags
+
+
+def _largest_norms(complex: Complex) -> _Array:
+    """``[B]``: the norm of the furthest vertex of each shape, 0 where there is none."""
+    norms = torch.linalg.vector_norm(complex.points, dim=1)
+    largest: _Array = norms.new_zeros(complex.num_complexes).scatter_reduce(0, complex.batch, norms, "amax").numpy()
+    return largest
+
+
+def _whole(number: Any, name: str) -> int:
+    """A grid of settings made by numpy has whole numbers of numpy."""
+    return positive(int(number) if isinstance(number, np.integer) else number, name)

@@ -1,0 +1,225 @@
+"""Relatives of the transform: one curve, smoothed, weighted, from above, differentiated, and taken apart by dimension.
+
+Each takes what :func:`ect` takes and is differentiable where it is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from .complexes import Complex
+from .functional import ect
+from .kernels.portable import ascending_error
+from .shapes import Shape, as_complex, as_tensor
+
+Extend = Literal["max", "mean"]
+
+
+def ecc(shape: Shape, direction: Tensor, thresholds: Tensor, *, scale: float | Tensor = math.inf) -> Tensor:
+    """Euler characteristic curve: the transform in one direction.
+
+    Entry ``[b, 0, j]`` is the Euler characteristic of the part of complex ``b`` at or below height ``thresholds[j]``.
+
+    Args:
+        shape, thresholds, scale: As in :func:`ect`.
+        direction: One direction, ``[dim]``.
+
+    Returns:
+        ``[B, 1, H]``.
+
+    Example:
+        >>> ecc(torch.tensor([[0., 0], [1, 0], [1, 1]]), torch.tensor([1., 0.]), torch.tensor([-1., 0., 1.]))
+        tensor([[[0., 1., 3.]]])
+    """
+    if not isinstance(direction, Tensor):
+        raise TypeError(f"direction must be a torch.Tensor [dim], got {type(direction).__name__}.")
+    if direction.ndim != 1:
+        raise ValueError(f"direction must have shape [dim], got {list(direction.shape)}. For several use ect().")
+    return ect(shape, direction[None], thresholds, scale=scale)
+
+
+def sect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | Tensor = math.inf) -> Tensor:
+    """Smooth Euler characteristic transform: each curve minus its mean, integrated over height.
+
+    Entry ``[b, i, j]`` is the integral, from ``thresholds[0]`` to ``thresholds[j]``, of the curve of complex ``b`` in direction
+    ``directions[i]`` minus the mean of that curve between the first and the last threshold. A curve keeps its value from a
+    threshold to the next, and steps may differ in width. So the first entry and the last are zero, and the value of the
+    curve at the last threshold does not count.
+
+    Where every height of a vertex is among the thresholds, this is the integral of the curve itself; elsewhere that of
+    what the thresholds see of it.
+
+    Args:
+        shape, directions, thresholds, scale: As in :func:`ect`.
+
+    Returns:
+        ``[B, T, H]``, in units of height.
+
+    Example:
+        >>> sect(torch.tensor([[0.]]), torch.tensor([[1.]]), torch.tensor([-1., 0., 1.]))
+        tensor([[[ 0.0000, -0.5000,  0.0000]]])
+    """
+    curves = ect(shape, directions, thresholds, scale=scale)
+    if len(thresholds) < 2:
+        return torch.zeros_like(curves)
+    heights = thresholds.double() - thresholds[0].double()
+    integrals = torch.nn.functional.pad((curves[..., :-1].double() * heights.diff()).cumsum(dim=-1), (1, 0))
+    # Not one by one minus the mean: this way the last entry is zero to the bit.
+    share = heights / torch.where(heights[-1] > 0, heights[-1], 1.0)
+    return (integrals - share * integrals[..., -1:]).to(curves.dtype)
+
+
+def wect(
+    shape: Shape,
+    directions: Tensor,
+    thresholds: Tensor,
+    *,
+    weights: Any = None,
+    extend: Extend = "max",
+    scale: float | Tensor = math.inf,
+) -> Tensor:
+    """Weighted Euler characteristic transform: every simplex counts as much as it weighs.
+
+    Entry ``[b, i, j]`` is the weight of the vertices minus that of the edges plus that of the triangles and so on, in the
+    part of complex ``b`` at or below height ``thresholds[j]`` in direction ``directions[i]``.
+
+    :func:`ect` gives the same for a shape that has weights. This function refuses one without, and takes weights of the
+    vertices.
+
+    Args:
+        shape, directions, thresholds, scale: As in :func:`ect`.
+        weights: Of the vertices, ``[V]`` in the order of ``shape.points``, in place of those of the shape.
+        extend: The weight of a simplex, given those of its vertices: their ``"max"``, as for images, or their ``"mean"``.
+
+    Example:
+        >>> edge = Complex(torch.tensor([[0.], [1.]]), [torch.tensor([[0], [1]])])
+        >>> wect(edge, torch.tensor([[1.]]), torch.tensor([0., 1.]), weights=torch.tensor([2., 5.]))
+        tensor([[[2., 2.]]])
+    """
+    complex = as_complex(shape)
+    if extend not in get_args(Extend):
+        raise ValueError(f"extend must be one of {', '.join(get_args(Extend))}, got {extend!r}.")
+    if weights is not None:
+        complex = _weighted(complex, weights, extend)
+    elif complex.packed_weights is None:
+        raise ValueError("wect needs weights and the shape has none. Give those of the vertices, weights=[V], or use ect().")
+    return ect(complex, directions, thresholds, scale=scale)
+
+
+def superlevel(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | Tensor = math.inf) -> Tensor:
+    """Euler characteristic transform from above.
+
+    Entry ``[b, i, j]`` is the Euler characteristic of the part of complex ``b`` that lies at or above height
+    ``thresholds[j]`` in direction ``directions[i]``: of the simplices all of whose vertices do.
+
+    Args:
+        shape, directions, thresholds, scale: As in :func:`ect`.
+
+    Example:
+        >>> superlevel(torch.tensor([[0.], [1.]]), torch.tensor([[1.]]), torch.tensor([0., 0.5, 1., 2.]))
+        tensor([[[2., 1., 1., 0.]]])
+    """
+    for name, tensor in (("directions", directions), ("thresholds", thresholds)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}.")
+    if not torch.compiler.is_compiling() and bool((thresholds.diff() < 0).any()):  # before they are turned over
+        raise ascending_error(thresholds)
+    # Upside down, above is below. Rounding knows no sign, so ties stay ties.
+    return ect(shape, -directions, -thresholds.flip(-1), scale=scale).flip(-1)
+
+
+def derivative(transform: Tensor) -> Tensor:
+    """How much each curve grows from one threshold to the next.
+
+    Entry ``[..., j]`` is what the curve gains from threshold ``j - 1`` to ``j``; the first is its first value, what there is
+    up to there. Nothing is lost: a cumulative sum gives the curves again.
+
+    Args:
+        transform: ``[B, T, H]``, or of any other shape with thresholds on the last axis.
+
+    Example:
+        >>> derivative(torch.tensor([[[1., 3., 2.]]]))
+        tensor([[[ 1.,  2., -1.]]])
+    """
+    return torch.diff(transform, dim=-1, prepend=torch.zeros_like(transform[..., :1]))
+
+
+def channels(
+    shape: Shape,
+    directions: Tensor,
+    thresholds: Tensor,
+    *,
+    scale: float | Tensor = math.inf,
+    max_dim: int | None = None,
+) -> Tensor:
+    """Vertices, edges, triangles and so on apart, each counted by itself.
+
+    Entry ``[b, k, i, j]`` is the number of k-simplices of complex ``b`` at or below height ``thresholds[j]`` in direction
+    ``directions[i]``, or their weight. The sum over k with alternating signs is :func:`ect`.
+
+    Args:
+        shape, directions, thresholds, scale: As in :func:`ect`.
+        max_dim: Dimension of the last channel, so that shapes with and without faces have equally many. By default
+            the largest in the batch.
+
+    Returns:
+        ``[B, K, T, H]`` with ``K = max_dim + 1``.
+
+    Example:
+        >>> edge = Complex(torch.tensor([[0.], [1.]]), [torch.tensor([[0], [1]])])
+        >>> channels(edge, torch.tensor([[1.]]), torch.tensor([0., 1.]))
+        tensor([[[[1., 2.]],
+        <BLANKLINE>
+                 [[0., 1.]]]])
+    """
+    complex = as_complex(shape)
+    if not isinstance(max_dim, int | None) or isinstance(max_dim, bool):
+        raise TypeError(f"max_dim must be an int, got {type(max_dim).__name__}.")
+    largest = max((r - 1 for r, n in zip(complex.rows, complex.counts[1:], strict=True) if n), default=0)
+    if max_dim is not None and max_dim < largest:
+        raise ValueError(f"max_dim must be at least {largest}, since the shape has {largest}-simplices, got {max_dim}.")
+    last = max((0, *(r - 1 for r in complex.rows))) if max_dim is None else max_dim
+    found = {
+        rows - 1: ect(_only(complex, level), directions, thresholds, scale=scale)
+        for level, rows in enumerate((1, *complex.rows))
+    }
+    absent = torch.zeros_like(found[0])
+    return torch.stack([found.get(k, absent) for k in range(last + 1)], dim=1)
+
+
+def _only(complex: Complex, level: int) -> Complex:
+    """The simplices of one level, all counted with a plus. Vertices must stay, but weigh nothing if they are not that level."""
+    counts, weights = complex.counts, complex.weights
+    sign = 1 if level == 0 or complex.rows[level - 1] % 2 else -1
+    own = sign * (complex.points.new_ones(counts[level]) if weights is None else weights[level])
+    offsets = torch.zeros_like(complex.offsets)
+    offsets[[0, level]] = complex.offsets[[0, level]]
+    empty = complex.packed_simplices[:0]
+    simplices = empty if level == 0 else complex.simplices[level - 1].reshape(-1)
+    packed = own if level == 0 else torch.cat([own.new_zeros(counts[0]), own])
+    return Complex._make(complex.points, offsets, complex.rows, simplices, packed)
+
+
+def _weighted(complex: Complex, weights: Any, extend: Extend) -> Complex:
+    """The complex with weights of the vertices, and those of the simplices that follow from them."""
+    weights = as_tensor(weights, "weights")
+    count = len(complex.points)
+    if weights.shape != (count,):
+        hint = " Weights of simplices belong to the Complex." if weights.ndim == 1 and len(weights) > count else ""
+        hint = " Use weights.reshape(-1)." if weights.numel() == count else hint
+        raise ValueError(f"weights must have one entry a vertex, shape [{count}], got {list(weights.shape)}.{hint}")
+    if weights.device != complex.device:
+        raise ValueError(f"weights must be on {complex.device} like the points, got {weights.device}.")
+    weights = weights.to(complex.points.dtype)
+    if not bool(torch.isfinite(weights).all()):
+        bad = weights[~torch.isfinite(weights)][0].item()
+        raise ValueError(f"weights must be finite in the dtype of the points, {complex.points.dtype}, got {bad}.")
+    parts = [weights]
+    for columns in complex.simplices:
+        corners = weights[columns]
+        parts.append(corners.amax(dim=0) if extend == "max" else corners.mean(dim=0))
+    return Complex._make(complex.points, complex.offsets, complex.rows, complex.packed_simplices, torch.cat(parts))
