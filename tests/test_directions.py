@@ -56,6 +56,14 @@ def test_a_half_sphere_has_no_opposites(dim):
     assert ((half @ half.T) > -1 + 1e-6).all()
 
 
+def test_a_loop_has_its_neighbours_next_to_each_other():
+    loop = directions.loop(32, dtype=torch.float64)
+    gaps = (loop - loop.roll(1, dims=0)).norm(dim=1)
+    assert gaps.max() < 0.5
+    assert torch.unique(loop, dim=0).shape == (32, 3)
+    assert loop[:, 2].abs().max() > 0.5
+
+
 def test_random_directions_come_from_the_generator_alone():
     state = torch.get_rng_state()
     one, other = (directions.random(5, 3, generator=torch.Generator().manual_seed(4)) for _ in range(2))

@@ -3,6 +3,7 @@ import torch
 from drawing import random_complex
 
 import eulerscan as es
+from eulerscan import directions
 from eulerscan.models import ECTCNN, ECTMLP, MODELS, ECTDeepSets
 
 
@@ -98,3 +99,10 @@ def test_an_empty_batch_gives_no_logits():
 def test_what_cannot_be_built_is_named(make, text):
     with pytest.raises(ValueError, match=text):
         make()
+
+
+def test_circular_convolutions_in_space_start_on_a_closed_curve():
+    model = ECTCNN(dim=3, num_classes=2, circular=True, num_directions=12)
+    torch.testing.assert_close(model.transform.directions, directions.loop(12))
+    given = directions.fibonacci(12)
+    torch.testing.assert_close(ECTCNN(dim=3, num_classes=2, circular=True, directions=given).transform.directions, given)

@@ -37,6 +37,17 @@ def fibonacci(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -
     return spiral.to(device=device, dtype=_dtype(dtype))
 
 
+def loop(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
+    """``n`` directions in space along a closed curve that goes once round the sphere and rises and falls three times.
+
+    Neighbours in the list are neighbours on the sphere, the first and the last too: what a convolution over directions needs,
+    at the price of gaps at the poles.
+    """
+    angle = torch.arange(positive(n, "n"), dtype=torch.float64) * (2 * math.pi / n)
+    curve = torch.stack([angle.cos(), angle.sin(), 0.7 * (3 * angle).sin()], dim=1)
+    return _unit(curve).to(device=device, dtype=_dtype(dtype))
+
+
 def random(
     n: int, dim: int, generator: torch.Generator | None = None, *, device: Any = None, dtype: torch.dtype | None = None
 ) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from .directions import loop
 from .layers import ECTLayer
 from .shapes import Shape
 from .variants import derivative
@@ -44,6 +45,9 @@ class Classifier(nn.Module):
         head = {name: chosen.pop(name) for name in self.defaults}
         self.increments = increments
         self.transform = ECTLayer(dim, **{"unit_ball": True, **chosen})
+        if head.get("circular") and dim == 3 and "directions" not in chosen:
+            self.transform.initial_directions = loop(self.transform.num_directions)
+            self.transform.reset_parameters()
         self.head = self.make_head(self.transform, num_classes, **head)
 
     @staticmethod
@@ -97,7 +101,8 @@ class ECTCNN(Classifier):
     """The transform as an image of directions by thresholds: two convolutions with pooling, then fully connected layers.
 
     A convolution over directions needs an order of directions that means something: on the circle they have one. With
-    ``circular`` the first and the last direction are neighbours, as they are in the plane.
+    ``circular`` the first and the last direction are neighbours, as they are in the plane; in space the directions then start
+    on a closed curve (:func:`directions.loop`).
 
     Presets (parameters in the plane with 15 classes): ``"4k"`` 16 x 16, hidden 25-25, 3,945; ``"65k"`` 32 x 32, hidden
     100-50, dropout 0.5, 64,827; ``"superpixels"`` 32 x 32, hidden 100-100, 70,627.
