@@ -1,9 +1,12 @@
+import math
+
 import matplotlib as mpl
 import pytest
 import torch
 
 import eulerscan as es
 from eulerscan import plot
+from eulerscan.surface import outer_triangles
 
 mpl.use("Agg")
 
@@ -45,8 +48,68 @@ def test_a_transform_is_an_image_with_a_row_a_direction():
     assert image.get_clim() == (-transform.max().item(), transform.max().item())
 
 
+def test_a_transform_has_its_angles_beside_it():
+    directions = es.directions.circle(6)
+    transform = es.ect(square(2), directions, es.thresholds(9))[0]
+    ax = plot.plot_transform(transform, axes(), thresholds=es.thresholds(9), directions=directions)
+    assert list(ax.images[0].get_extent()[2:]) == [330, -30]
+    assert ax.get_ylabel() == "direction (°)"
+
+
+def test_the_polar_view_has_directions_around_and_thresholds_from_the_centre():
+    transform, thresholds = torch.arange(12.0).view(4, 3), es.thresholds(3, 1.0)
+    ax = plot.plot_polar(transform, thresholds, axes("polar"))
+    (mesh,) = ax.collections
+    assert mesh.get_array().reshape(3, 4).tolist() == transform.T.tolist()
+    angles, radii = mesh.get_coordinates()[..., 0], mesh.get_coordinates()[..., 1]
+    assert angles[0].tolist() == pytest.approx([math.pi / 2 * (i - 0.5) for i in range(5)])  # a cell around each direction
+    assert radii[:, 0].tolist() == pytest.approx([-1.5, -0.5, 0.5, 1.5])
+    assert (ax.get_rmin(), ax.get_rmax()) == (-1.5, 1.5)
+    assert "threshold, −1 to 1" in ax.get_xlabel()
+
+
+def test_one_direction_and_one_threshold_are_drawn_too():
+    plot.plot_polar(torch.ones(1, 1), es.thresholds(1), axes("polar")).figure.canvas.draw()
+    plot.plot_transform(torch.zeros(1, 1), axes(), thresholds=es.thresholds(1)).figure.canvas.draw()
+
+
 def test_every_direction_has_its_curve():
     assert len(plot.plot_curves(torch.rand(5, 8), es.thresholds(8), axes()).lines) == 5
+    named = plot.plot_curves(torch.rand(2, 8), es.thresholds(8), axes(), labels=["up", "down"], steps=False)
+    assert [text.get_text() for text in named.get_legend().get_texts()] == ["up", "down"]
+    assert named.lines[0].get_drawstyle() == "default"
+
+
+def test_whole_values_have_whole_ticks():
+    ax = plot.plot_curves(torch.tensor([[0.0, 1, 0]]), es.thresholds(3), axes())
+    assert all(tick == round(tick) for tick in ax.get_yticks())
+
+
+def test_weighted_pixels_are_drawn_as_they_are():
+    pixels = torch.tensor([[0.2, 0.0], [1.0, 0.6]])
+    ax = plot.plot_shape(es.convert.from_image(pixels, weighted=True), axes(), weight_bar=True)
+    shades = ax.collections[0].get_array()
+    assert sorted(set(shades.tolist())) == pytest.approx([0.2, 0.6, 1.0])
+    assert ax.figure.axes[1].get_ylabel() == "weight"
+
+
+def test_of_a_solid_the_surface_is_drawn():
+    solid = es.convert.from_image(torch.ones(3, 3, 3))
+    (surface,) = (c for c in plot.plot_shape(solid, axes("3d")).collections if "Poly" in type(c).__name__)
+    assert len(outer_triangles(solid)) == 6 * 9 * 2
+    assert len(surface.get_facecolor()) in (0, 6 * 9 * 2)  # none before it is drawn
+
+
+def test_surfaces_are_lit_whatever_the_order_of_the_corners():
+    points, triangles = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]), torch.tensor([[0, 1], [1, 3], [2, 2]])
+    flipped = torch.tensor([[0, 3], [1, 1], [2, 2]])
+    colours = []
+    for faces in (triangles, flipped):
+        ax = plot.plot_shape(es.Complex(points, [faces]), axes("3d"))
+        ax.figure.canvas.draw()
+        colours.append(ax.collections[0].get_facecolor().tolist())
+    assert colours[0] == colours[1]
+    assert colours[0][0] == colours[0][1]
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -84,6 +147,11 @@ def test_without_axes_there_are_new_ones():
         (lambda: plot.plot_shape(torch.rand(3, 4)), "plane or in space to be drawn, got points of dimension 4"),
         (lambda: plot.plot_shape(torch.rand(2, 3, 2)), "one complex to be drawn, got 2"),
         (lambda: plot.plot_directions(torch.rand(3, 5)), "plane or in space to be drawn, got dimension 5"),
+        (lambda: plot.plot_polar(torch.rand(2, 3), es.thresholds(3), axes()), "polar axes, .* got rectilinear ones"),
+        (
+            lambda: plot.plot_transform(torch.rand(2, 3), axes(), directions=torch.rand(2, 3)),
+            r"directions must lie in the plane, \[T, 2\], to have angles, got shape \[2, 3\]",
+        ),
         (lambda: plot.plot_transform(torch.rand(1, 2, 3), axes()), r"got shape \[1, 2, 3\]. Choose one complex"),
     ],
 )

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from .complexes import Complex
 from .extras import require
+from .plot_simplices import draw_plain, draw_weighted
 from .shapes import Shape, as_complex
+from .surface import outer_triangles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,57 +22,135 @@ if TYPE_CHECKING:
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 
 
-def plot_shape(shape: Shape, ax: Axes | None = None, *, colour: str = "C0", size: float | None = None) -> Axes:
-    """One complex in the plane or in space: triangles, edges and points of a ``size``. Weights of vertices are shades."""
+def plot_shape(
+    shape: Shape, ax: Axes | None = None, *, colour: str = "C0", size: float | None = None, weight_bar: bool = False
+) -> Axes:
+    """One complex in the plane or in space: triangles, edges and points of a ``size``.
+
+    Weights are shades, of triangles in the plane and else of vertices; ``weight_bar`` explains them beside the picture. Of
+    tetrahedra the surface is drawn.
+    """
     complex = _one(shape)
     if complex.dim not in (2, 3):
         raise ValueError(f"shape must lie in the plane or in space to be drawn, got points of dimension {complex.dim}.")
     ax = ax or _new_axes(projection="3d" if complex.dim == 3 else None)
     points = complex.points.detach().cpu().numpy()
     levels = {len(s): s.cpu().numpy() for s in complex.simplices if s.numel()}
+    seen = outer_triangles(complex).cpu().numpy()
+    if 3 in levels:
+        levels[3] = levels[3][:, seen]
     size = max(2.0, min(16.0, 1600 / max(1, len(points)))) if size is None else size
     if complex.weights is None:
-        _draw_plain(ax, points, levels, colour, size)
+        draw_plain(ax, points, levels, colour, size)
     else:
-        _draw_weighted(ax, points, levels, complex.weights[0].detach().cpu().numpy(), size)
+        weights = {1: complex.weights[0]} | dict(zip(complex.rows, complex.weights[1:], strict=True))
+        arrays = {rows: values.detach().cpu().numpy() for rows, values in weights.items()}
+        shades = draw_weighted(ax, points, levels, arrays[1], arrays[3][seen] if 3 in levels else None, size, SEQUENTIAL)
+        if weight_bar:
+            ax.figure.colorbar(shades, ax=ax, label="weight", fraction=0.05)
     ax.set_aspect("equal")
     return ax
 
 
-def plot_transform(transform: Tensor, ax: Axes | None = None, *, thresholds: Tensor | None = None) -> Axes:
-    """The transform ``[T, H]`` of one complex as an image: a row a direction, a column a threshold."""
+def plot_transform(
+    transform: Tensor, ax: Axes | None = None, *, thresholds: Tensor | None = None, directions: Tensor | None = None
+) -> Axes:
+    """The transform ``[T, H]`` of one complex as an image: a row a direction, a column a threshold.
+
+    Args:
+        transform: ``[T, H]``.
+        thresholds: ``[H]``, evenly spaced, for the axis. Without them the columns are numbered.
+        directions: ``[T, 2]`` in the plane, evenly spaced (:func:`directions.circle`), for an axis of angles. Without them
+            the rows are numbered.
+    """
     values = _matrix(transform)
     ax = ax or _new_axes()
-    signed = values.min() < 0
-    limit = float(np.abs(values).max()) or 1.0
-    low, high = (-limit, limit) if signed else (0.0, limit)
-    extent = None
+    left, right, bottom, top = -0.5, values.shape[1] - 0.5, len(values) - 0.5, -0.5
     if thresholds is not None:
-        half = float(thresholds[-1] - thresholds[0]) / max(1, len(thresholds) - 1) / 2  # a pixel lies around its threshold
-        extent = (float(thresholds[0]) - half, float(thresholds[-1]) + half, len(values) - 0.5, -0.5)
+        half = _step(thresholds) / 2  # a pixel lies around its threshold
+        left, right = float(thresholds[0]) - half, float(thresholds[-1]) + half
+    if directions is not None:
+        if directions.ndim != 2 or directions.shape[1] != 2:
+            raise ValueError(f"directions must lie in the plane, [T, 2], to have angles, got shape {list(directions.shape)}.")
+        half = 180 / len(values)
+        bottom, top = 360 - half, -half
     image = ax.imshow(
-        values,
-        cmap=DIVERGING if signed else SEQUENTIAL,
-        vmin=low,
-        vmax=high,
-        aspect="auto",
-        interpolation="nearest",
-        extent=extent,
+        values, **_shades(values), aspect="auto", interpolation="nearest", extent=(left, right, bottom, top), rasterized=True
     )
-    ax.set(xlabel="threshold", ylabel="direction")
-    ax.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
-    ax.figure.colorbar(image, ax=ax, label="Euler characteristic", fraction=0.05)
+    ax.set(xlabel="threshold", ylabel="direction" if directions is None else "direction (°)")
+    if directions is None:
+        ax.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+    else:
+        ax.set_yticks(range(0, 360, 90))
+    _explain(image, values, ax)
     return ax
 
 
-def plot_curves(transform: Tensor, thresholds: Tensor, ax: Axes | None = None) -> Axes:
-    """The curves of a transform ``[T, H]``, one line a direction."""
+def plot_polar(transform: Tensor, thresholds: Tensor, ax: Axes | None = None) -> Axes:
+    """The transform ``[T, H]`` of a shape in the plane, wound around: the angle is the direction, the radius the threshold.
+
+    The lowest threshold is the centre and the highest the rim. Turning the shape turns the picture.
+
+    Args:
+        transform: ``[T, H]`` for directions at equal angles from (1, 0) on, counter-clockwise: :func:`directions.circle`.
+        thresholds: ``[H]``, evenly spaced.
+        ax: Polar axes, as ``figure.add_subplot(projection="polar")`` makes them.
+    """
+    values = _matrix(transform)
+    ax = ax or _new_axes(projection="polar")
+    if ax.name != "polar":
+        raise ValueError(f'ax must be polar axes, add_subplot(projection="polar"), got {ax.name} ones.')
+    polar: Any = ax
+    half = _step(thresholds) / 2
+    angles = (np.arange(len(values) + 1) - 0.5) * (2 * np.pi / len(values))
+    radii = float(thresholds[0]) - half + 2 * half * np.arange(len(thresholds) + 1)
+    image = polar.pcolormesh(angles, radii, values.T, **_shades(values), rasterized=True)
+    polar.set_rlim(radii[0], radii[-1])
+    polar.set_rgrids([0.0] if thresholds[0] < 0 < thresholds[-1] else [], angle=67.5, fmt="%g")
+    polar.grid(color="0.6", linewidth=0.3, alpha=0.6)
+    halo = require("matplotlib.patheffects", extra="plot").withStroke(linewidth=2, foreground="white")
+    for label in polar.get_yticklabels():
+        label.set_path_effects([halo])
+    low, high = (f"{float(thresholds[end]):.3g}".replace("-", "−") for end in (0, -1))
+    ax.set(xlabel=f"angle: direction\nradius: threshold, {low} to {high}")
+    _explain(image, values, ax, pad=0.12)
+    return ax
+
+
+def plot_curves(
+    transform: Tensor,
+    thresholds: Tensor,
+    ax: Axes | None = None,
+    *,
+    labels: Sequence[str] | None = None,
+    steps: bool = True,
+) -> Axes:
+    """The curves of a transform ``[T, H]``, one line a direction.
+
+    Args:
+        transform: ``[T, H]``.
+        thresholds: ``[H]``.
+        labels: Names of the directions, for a legend.
+        steps: Whether a curve keeps its value up to the next threshold, as the exact ones do; smooth ones are joined.
+    """
     values, heights = _matrix(transform), thresholds.detach().cpu().numpy()
     ax = ax or _new_axes()
-    colours = require("matplotlib", extra="plot").colormaps["twilight"](np.linspace(0, 1, len(values), endpoint=False))
-    for curve, colour in zip(values, colours, strict=True):
-        ax.step(heights, curve, where="post", color=colour, linewidth=1)
+    # Around the circle the last direction is beside the first, and so are their colours. A few with names are told apart.
+    colours: Sequence[Any] = [f"C{i}" for i in range(len(values))]
+    if labels is None:
+        colours = require("matplotlib", extra="plot").colormaps["twilight"](np.linspace(0, 1, len(values), endpoint=False))
+    for i, (curve, colour) in enumerate(zip(values, colours, strict=True)):
+        # Those that have a name get thinner and thinner, so that none hides another.
+        name, width = (
+            (None, 1.0) if labels is None else (labels[i], 0.8 + 1.2 * (len(values) - 1 - i) / max(1, len(values) - 1))
+        )
+        ax.plot(heights, curve, drawstyle="steps-post" if steps else "default", color=colour, linewidth=width, label=name)
     ax.set(xlabel="threshold", ylabel="Euler characteristic")
+    if _whole(values):
+        ax.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+    if labels is not None:
+        above: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2}
+        ax.legend(frameon=False, ncols=len(labels), handlelength=1, columnspacing=1, handletextpad=0.4, **above)
     return ax
 
 
@@ -157,26 +237,24 @@ def _matrix(values: Tensor) -> np.ndarray[Any, Any]:
     return array
 
 
-def _draw_plain(ax: Any, points: Any, levels: dict[int, Any], colour: str, size: float) -> None:
-    """Triangles and edges of one colour; points where there are no triangles."""
-    collections = require("matplotlib.collections", extra="plot")
-    in_space = points.shape[1] == 3
-    if 3 in levels and in_space:
-        ax.plot_trisurf(*points.T, triangles=levels[3].T, color=colour, alpha=0.5, linewidth=0)
-    elif 3 in levels:
-        ax.add_collection(collections.PolyCollection(points[levels[3].T], facecolors=colour, alpha=0.25, linewidths=0))
-    if 2 in levels:
-        lines = require("mpl_toolkits.mplot3d.art3d", extra="plot").Line3DCollection if in_space else collections.LineCollection
-        ax.add_collection(lines(points[levels[2].T], colors=colour, linewidths=0.4 if 3 in levels else 0.8))
-    if 3 not in levels:
-        ax.scatter(*points.T, s=size, linewidths=0, color=colour)
-    elif not in_space:
-        ax.autoscale_view()
+def _whole(values: np.ndarray[Any, Any]) -> bool:
+    return bool((values == np.round(values)).all())
 
 
-def _draw_weighted(ax: Any, points: Any, levels: dict[int, Any], weights: Any, size: float) -> None:
-    """Triangles in the plane shaded by the weights of their vertices; otherwise the vertices alone."""
-    if 3 in levels and points.shape[1] == 2:
-        ax.tripcolor(*points.T, levels[3].T, weights, shading="gouraud", cmap=SEQUENTIAL)
-    else:
-        ax.scatter(*points.T, c=weights, cmap=SEQUENTIAL, s=size, linewidths=0)
+def _explain(image: Any, values: np.ndarray[Any, Any], ax: Axes, **place: float) -> None:
+    """A colour bar, whose ticks are whole numbers where all values are."""
+    bar = ax.figure.colorbar(image, ax=ax, label="Euler characteristic", fraction=0.05, **place)  # type: ignore[arg-type]
+    if _whole(values):
+        bar.locator = require("matplotlib.ticker", extra="plot").MaxNLocator(integer=True, nbins=6)
+        bar.update_ticks()
+
+
+def _step(thresholds: Tensor) -> float:
+    return float(thresholds[-1] - thresholds[0]) / max(1, len(thresholds) - 1) or 1.0
+
+
+def _shades(values: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Colours that have zero at one end, or in the middle where there are values on both sides of it."""
+    limit = float(np.abs(values).max(initial=0)) or 1.0
+    signed = values.min(initial=0) < 0
+    return {"cmap": DIVERGING if signed else SEQUENTIAL, "vmin": -limit if signed else 0.0, "vmax": limit}

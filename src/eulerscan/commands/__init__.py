@@ -8,10 +8,15 @@ from typing import Annotated, Any
 from tyro.conf import subcommand
 
 from . import data as data_sets
+from .advise import advise
+from .distances import distances
+from .explore import explore
 from .fit import fit
+from .plot import plot
 from .predict import evaluate, predict
 from .reproduce import reproduce
 from .train import train
+from .transform import transform
 
 DataCommand = (
     Annotated[None, subcommand("list", constructor=data_sets.list_datasets)]
@@ -29,5 +34,10 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "evaluate": evaluate,
     "predict": predict,
     "fit": fit,
+    "plot": plot,
+    "explore": explore,
+    "advise": advise,
+    "transform": transform,
+    "distances": distances,
     "reproduce": reproduce,
 }

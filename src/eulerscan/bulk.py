@@ -1,0 +1,243 @@
+"""Transforms of folders of any size, a shard at a time: on one machine or many, stopped and taken up again."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from . import workers
+from .atomic import replacing
+from .complexes import Complex
+from .convert.many import read_many
+from .folders import Failure
+from .sources import Source
+from .tables import comma_separated
+from .transform_files import Piece, parquet_metadata, write_parquet
+from .transforms import Settings
+
+FILES_AT_ONCE, BYTES_AT_ONCE = 256, 2**23
+SHARD = 1000  # files, where nobody says how many shards there shall be
+
+Ended = Callable[[int], object]  # is told how many files more are done
+
+
+class Shard(NamedTuple):
+    """What became of some files."""
+
+    names: list[str]
+    transforms: np.ndarray[Any, Any]  # [n, T, H]
+    failures: list[Failure]
+
+
+def transform_shard(folder: Path, names: Sequence[str], settings: Settings) -> Shard:
+    """Read and transform files. What becomes of one depends on no other, nor on how many are read at once.
+
+    Args:
+        folder: Where the files are.
+        names: Their paths below it.
+        settings: What to do with each.
+
+    Returns:
+        The transforms of those that could be read, in the order of ``names``, and why others could not.
+    """
+    batches, errors = read_many([folder / name for name in names], **settings.reading, dtype=torch.float64)
+    reasons = {i: _reason(error, folder / names[i]) for i, error in errors.items()}
+    values: dict[int, np.ndarray[Any, Any]] = {}
+    for dim, (positions, complex) in batches.items():
+        if dim == settings.dim:
+            _transform(positions, complex, settings, values, reasons)
+        else:
+            reasons |= dict.fromkeys(positions, f"points of dimension {dim}, where {settings.dim} was expected (--dim).")
+    done = sorted(values)
+    transforms = np.stack([values[i] for i in done]) if done else np.empty((0, *settings.shape), np.float32)
+    return Shard([names[i] for i in done], transforms, [Failure(Path(names[i]), reasons[i]) for i in sorted(reasons)])
+
+
+def _transform(
+    positions: list[int], complex: Complex, settings: Settings, values: dict[int, np.ndarray[Any, Any]], reasons: dict[int, str]
+) -> None:
+    try:
+        values |= zip(positions, settings.apply(complex).numpy(), strict=True)
+    except (ValueError, RuntimeError, MemoryError) as error:
+        if len(positions) == 1:
+            reasons[positions[0]] = str(error)
+            return
+        for i, position in enumerate(positions):  # one of them is to blame
+            _transform([position], complex[i], settings, values, reasons)
+
+
+def _reason(error: Exception, path: Path) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).removeprefix(f"{path}: ") or type(error).__name__
+
+
+def transformed(
+    source: Source, settings: Settings, failures: list[Failure], *, ended: Ended = lambda n: None
+) -> Iterator[Piece]:
+    """The transforms of all files, some at a time, so that memory does not grow with their number."""
+    for begin, end in _portions(source.sizes):
+        shard = transform_shard(source.folder, source.names[begin:end], settings)
+        failures += shard.failures
+        ended(end - begin)
+        yield shard.names, shard.transforms
+
+
+def _portions(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ranges of files that are small enough together, or one large file alone."""
+    begin, total = 0, 0
+    for i, size in enumerate(sizes):
+        if i > begin and (i - begin == FILES_AT_ONCE or total + size > BYTES_AT_ONCE):
+            yield begin, i
+            begin, total = i, 0
+        total += size
+    if sizes:
+        yield begin, len(sizes)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One part to be made: everything that another process or machine needs to know."""
+
+    source: Source
+    settings: Settings
+    part: Path
+    fingerprint: str
+    version: str
+
+
+def write_part(job: Job) -> None:
+    """Transform a shard and write its part, whole or not at all. Whoever does it writes the same bytes."""
+    from . import __version__
+
+    if job.version != __version__:
+        raise RuntimeError(f"eulerscan is {__version__} on {socket.gethostname()} and {job.version} where the work began.")
+    for folder in (job.source.folder, job.part.parent):
+        if not folder.is_dir():
+            raise FileNotFoundError(
+                f"{folder} is not there on {socket.gethostname()}: all machines must see files and output under the same paths."
+            )
+    failures: list[Failure] = []
+
+    def more() -> dict[str, Any]:
+        listed = [[str(failure.path), failure.reason] for failure in failures]
+        return {"fingerprint": job.fingerprint, "version": job.version, "failures": listed}
+
+    with replacing(job.part) as partial:
+        write_parquet(partial, job.settings, transformed(job.source, job.settings, failures), more=more)
+
+
+def transform_folder(
+    source: Source,
+    settings: Settings,
+    output: Path,
+    *,
+    shards: int | None = None,
+    processes: int = 1,
+    scheduler: str | None = None,
+    ended: Ended = lambda n: None,
+) -> list[Failure]:
+    """Write ``output/parts/part-00000.parquet`` and so on, a part a shard. What is finished is not done again.
+
+    Beside them ``manifest.json`` says what they are made of, and ``failures.csv`` which files are missing in them and why.
+    Parts are the same to the byte wherever they are made, by machines of one kind with one version.
+
+    Args:
+        source: The files. They must not change meanwhile.
+        settings: What to do with each.
+        output: Folder for the parts. One that was begun with other settings or other files is an error.
+        shards: Number of parts. By default those of an earlier run, or one for every thousand files.
+        processes: Of this machine.
+        scheduler: Address of a dask scheduler whose workers do it instead.
+        ended: Is told how many files more are done, finished parts first.
+
+    Returns:
+        The files that are in no part.
+    """
+    from . import __version__
+
+    source = source._replace(folder=source.folder.resolve())
+    output = output.resolve()
+    shards = _begin(source, settings, output, shards)
+    parts = [output / "parts" / f"part-{number:05}.parquet" for number in range(shards)]
+
+    def job(number: int) -> Job:
+        files = source.part(number, shards)
+        return Job(files, settings, parts[number], files.fingerprint(), __version__)
+
+    finished = [_is_finished(job(number)) for number in range(shards)]
+    ended(sum(len(source.part(number, shards).names) for number in range(shards) if finished[number]))
+    # Made when they are handed out: all of them at once would hold every name a second time.
+    jobs = (job(number) for number in range(shards) if not finished[number])
+    if scheduler is None:
+        outcomes = workers.in_processes(write_part, jobs, processes=min(processes, max(1, finished.count(False))))
+    else:
+        outcomes = workers.on_dask(write_part, jobs, address=scheduler)
+    undone: dict[Path, list[Failure]] = {}
+    for done, reason in outcomes:
+        ended(len(done.source.names))
+        if reason is not None and not _is_finished(done):  # a worker may be lost after its part was written
+            undone[done.part] = [Failure(Path(name), f"{done.part.name} is not done: {reason}") for name in done.source.names]
+    failures: list[Failure] = []
+    for part in parts:
+        failures += undone[part] if part in undone else _failures(part)
+    for left in (output / "parts").glob(".*.partial"):  # by processes that were killed
+        left.unlink(missing_ok=True)
+    _write_if_new(output / "failures.csv", comma_separated(["name", "reason"], failures))
+    return failures
+
+
+def _begin(source: Source, settings: Settings, output: Path, shards: int | None) -> int:
+    """Say what the parts will be made of, or check that it is what they were begun with. The number of shards."""
+    from . import __version__
+
+    manifest = output / "manifest.json"
+    before = json.loads(manifest.read_text()) if manifest.exists() else None
+    default = max(1, -(-len(source.names) // SHARD)) if before is None else before["shards"]
+    now = {
+        "version": __version__,
+        "shards": default if shards is None else shards,
+        "files": len(source.names),
+        "fingerprint": source.fingerprint(),
+        "settings": json.loads(json.dumps(settings.as_dict())),
+    }
+    if before is not None and before != now:
+        old, new = ({**entry, **entry["settings"]} for entry in (before, now))
+        differing = [name for name in new if name not in ("settings", "fingerprint") and old.get(name) != new[name]]
+        changes = [f"{name} was {old.get(name)} and is {new[name]}" for name in differing] or [
+            "files have other names or sizes"
+        ]
+        raise ValueError(
+            f"{output} was begun otherwise: {'; '.join(changes)}. Choose another output, or --overwrite to begin anew."
+        )
+    (output / "parts").mkdir(parents=True, exist_ok=True)
+    _write_if_new(manifest, json.dumps(now, indent=1) + "\n")
+    return int(now["shards"])
+
+
+def _is_finished(job: Job) -> bool:
+    if not job.part.exists():
+        return False
+    made = job.part.stat().st_mtime_ns
+    later = [name for name, changed in zip(job.source.names, job.source.changed, strict=True) if changed > made]
+    if later or parquet_metadata(job.part)["fingerprint"] != job.fingerprint:
+        what = f"{later[0]} was changed after" if later else "other files were read for"
+        raise ValueError(f"{what} {job.part}. Choose another output, or --overwrite to begin anew.")
+    return True
+
+
+def _failures(part: Path) -> list[Failure]:
+    return [Failure(Path(name), reason) for name, reason in parquet_metadata(part)["failures"]]
+
+
+def _write_if_new(path: Path, content: str) -> None:
+    if not path.exists() or path.read_text() != content:
+        with replacing(path) as partial:
+            partial.write_text(content)

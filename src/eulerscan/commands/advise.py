@@ -1,0 +1,131 @@
+"""``eulerscan advise``: settings for a folder of shapes, and why."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from ..advising import Advice
+from ..advising import advise as suggest
+from ..checks import positive
+from ..complexes import Complex, collate
+from ..convert import READABLE
+from ..extras import progress
+from ..folders import Failure, readable, try_to_read
+from ..tables import aligned
+from .options import parse_pairs, report_failures
+
+SETTINGS = ("unit_ball", "radius", "num_thresholds", "num_directions", "scale")
+
+
+def advise(
+    files: Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...")],
+    /,
+    *,
+    max_files: int = 64,
+    tolerance: float = 0.1,
+    unit_ball: bool | None = None,
+    data: tuple[str, ...] = (),
+    as_json: bool = False,
+    quiet: bool = False,
+) -> int:
+    """Suggest directions, thresholds, radius and scale for your shapes, with the reason of each and the command to go on with.
+
+    Thresholds are doubled until a curve is predicted well enough between two of them, and directions until it is by the curves
+    of its neighbours. Where every sub-folder is a class, they tell whether size carries meaning. What cannot be read is
+    reported and left out, and the exit code is then 1.
+
+    Examples: `eulerscan advise skulls/`, `eulerscan advise digits/*.png --data weighted=true --tolerance 0.05`
+
+    Args:
+        files: Files of meshes, points, graphs or images, or folders of them.
+        max_files: Files that are looked at, at most, chosen evenly from all.
+        tolerance: The largest error that is taken, as a share of the mean difference between shapes.
+        unit_ball: Centre each shape and scale it to norm 1, or not. Default: decided by sizes and places.
+        data: Options of reading the files, such as `weighted=true` or `threshold=0.3` for images.
+        as_json: Print JSON instead of a table.
+        quiet: Show no progress.
+    """
+    positive(max_files, "--max-files")
+    if not 0 < tolerance < 1:
+        raise ValueError(f"--tolerance must be a share between 0 and 1, such as 0.1, got {tolerance}.")
+    paths = [path for given in files for path in (readable(given) if given.is_dir() else [given])]
+    if not paths:
+        raise ValueError(f"FILES must name files, or folders that hold files with one of the endings {' '.join(READABLE)}.")
+    chosen = _evenly(paths, max_files)
+    failures: list[Failure] = []
+    shapes: dict[Path, Complex] = {}
+    options = parse_pairs(data)
+    for path in chosen if quiet else progress(chosen, "reading files"):
+        shape = try_to_read(path, failures, **options)
+        first = next(iter(shapes.values()), shape)
+        if shape is None or first is None:
+            continue
+        if shape.dim == first.dim:
+            shapes[path] = shape
+        else:
+            failures.append(Failure(path, f"points of dimension {shape.dim}, those of the first shape have {first.dim}."))
+    if shapes:
+        folders = [path.parent.name for path in shapes]
+        advice = suggest(
+            collate(list(shapes.values())),
+            labels=folders if len(set(folders)) > 1 else None,
+            unit_ball=unit_ball,
+            tolerance=tolerance,
+        )
+        command = _command(files, advice, data)
+        if as_json:
+            print(json.dumps(_record(advice, command, len(paths), len(shapes)), indent=2))
+        else:
+            print(_table(advice))
+            looked = f"{len(shapes)} of {len(paths)}" if len(shapes) < len(paths) else f"{len(shapes)}"
+            unseen = " Those that were not may be larger." if len(chosen) < len(paths) and not advice.unit_ball else ""
+            print(f"\n{looked} {'shape was' if looked == '1' else 'shapes were'} looked at.{unseen} Go on with\n")
+            print(f"  {command}\n\nor in Python\n\n  {advice.python()}")
+    return report_failures(failures)
+
+
+def _evenly(paths: Sequence[Path], most: int) -> list[Path]:
+    """At most so many, from the first to the last at equal distances."""
+    if len(paths) <= most:
+        return list(paths)
+    return [paths[i * (len(paths) - 1) // max(1, most - 1)] for i in range(most)]
+
+
+def _table(advice: Advice) -> str:
+    width = max(40, shutil.get_terminal_size().columns - 26)
+    rows = []
+    for name in SETTINGS:
+        value = getattr(advice, name)
+        lines = textwrap.wrap(advice.reasons[name].replace(" %", "\N{NO-BREAK SPACE}%"), width)
+        shown = ("yes" if value else "no") if isinstance(value, bool) else f"{value:g}"
+        rows += [[name.replace("_", " "), shown, lines[0]], *(["", "", line] for line in lines[1:])]
+    return aligned(["setting", "value", "why"], rows).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def _command(files: Sequence[Path], advice: Advice, data: Sequence[str]) -> str:
+    """The command that transforms the same files with these settings."""
+    words = ["eulerscan", "transform", *map(str, files), "-o", "transforms.npz"]
+    words += ["--num-directions", str(advice.num_directions), "--num-thresholds", str(advice.num_thresholds)]
+    words += ["--radius", f"{advice.radius:g}", *([] if advice.unit_ball else ["--no-unit-ball"])]
+    return shlex.join(words + (["--data", *data] if data else []))
+
+
+def _record(advice: Advice, command: str, files: int, read: int) -> dict[str, object]:
+    settings = {name: getattr(advice, name) for name in SETTINGS}
+    return {
+        "files": files,
+        "looked_at": read,
+        "dim": advice.dim,
+        **settings,
+        "reasons": advice.reasons,
+        "command": command,
+        "python": advice.python(),
+    }

@@ -1,0 +1,149 @@
+"""``eulerscan distances``: how much every shape differs from every other."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated
+
+import torch
+from torch import Tensor
+from tyro.conf import Positional, arg
+
+from ..atomic import replacing
+from ..bulk import transformed
+from ..convert import read
+from ..distances import check_p, distance_matrix
+from ..extras import progress_bar
+from ..folders import Failure
+from ..invariant import circular_distance, rotation_distance
+from ..plot_distances import draw_distances, save
+from ..tables import comma_separated
+from ..transform_files import Transforms, load_transforms
+from .options import report_failures
+from .plot import FIGURES
+from .recipe import Recipe
+from .transform import find_files
+
+
+def distances(
+    files: Positional[tuple[Path, ...]],
+    /,
+    *,
+    output: Annotated[Path, arg(aliases=["-o"])],
+    plot: Path | None = None,
+    p: float = 2,
+    turned: bool = False,
+    recipe: Recipe = Recipe(),  # noqa: B008
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> int:
+    """Distances between all shapes: the Lp norm of the difference of their transforms.
+
+    Differences to the power p are averaged over the directions and integrated over the height, and the p-th root is taken.
+    What cannot be read is reported and left out, and the exit code is then 1.
+
+    Example: `eulerscan distances skulls/ -o distances.csv --plot distances.png`
+
+    Args:
+        files: Files of shapes, or folders of them; or what `eulerscan transform` wrote: one .npz or .parquet file, or a folder
+            of parts.
+        output: CSV file for the matrix, with the names in its first row and column.
+        plot: Picture of the matrix, similar shapes side by side, and of the tree of clusters: .png, .pdf or .svg.
+        p: At least 1; inf is the largest difference at any height in any direction.
+        turned: Turn the second of two shapes to where it is closest to the first. In the plane all turns by whole steps of the
+            directions are tried. In space the best of many rotations is taken, which is an approximation from above and takes
+            seconds for each pair.
+        recipe: How files are transformed.
+        overwrite: Replace the output if it is there already.
+        quiet: Show no progress, and print nothing but errors.
+    """
+    if output.suffix.lower() != ".csv":
+        raise ValueError(f"--output must end with .csv, got {output.name!r}.")
+    if plot is not None and plot.suffix.lower() not in FIGURES:
+        raise ValueError(f"--plot must end with one of {', '.join(FIGURES)}, got {plot.name!r}.")
+    for path in (output, plot):
+        if path is not None and path.exists() and not overwrite:
+            raise FileExistsError(f"{path} is there already. Use --overwrite to replace it.")
+    check_p(p)
+    recipe.check()
+    failures: list[Failure] = []
+    made = len(files) == 1 and _is_made(files[0])
+    if made and recipe != Recipe():
+        raise ValueError(f"{files[0]} holds transforms already: how they are made cannot be chosen any more.")
+    found, folder = (load_transforms(files[0]), None) if made else _transform(files, output, recipe, failures, quiet)
+    if not found.names:
+        raise ValueError(f"{files[0]} holds no shapes.")
+    matrix = _turned(found, folder, p, quiet) if turned else _matrix(found, p)
+    with replacing(output) as partial:
+        rows = [[name, *(f"{value:.9g}" for value in row)] for name, row in zip(found.names, matrix.tolist(), strict=True)]
+        partial.write_text(comma_separated(["name", *found.names], rows), encoding="utf-8")
+    if plot is not None:
+        save(draw_distances(matrix, found.names, label=_label(p, turned)), plot)
+    if not quiet:
+        print(f"{output}: {len(found.names)} x {len(found.names)} distances{'' if plot is None else f'; picture in {plot}'}")
+    return report_failures(failures)
+
+
+def _is_made(path: Path) -> bool:
+    """Whether these are transforms rather than shapes."""
+    return path.suffix.lower() in (".npz", ".parquet") if path.is_file() else (path / "manifest.json").exists()
+
+
+def _transform(
+    files: tuple[Path, ...], output: Path, recipe: Recipe, failures: list[Failure], quiet: bool
+) -> tuple[Transforms, Path]:
+    source = find_files(files, besides=(output,))
+    settings = recipe.settings(source)
+    bar = progress_bar(len(source.names), "transforming", hidden=quiet)
+    try:
+        pieces = list(transformed(source, settings, failures, ended=bar.update))
+    finally:
+        bar.close()
+    names = [name for some, _ in pieces for name in some]
+    return Transforms(names, torch.cat([torch.from_numpy(values) for _, values in pieces]), settings), source.folder
+
+
+def _matrix(found: Transforms, p: float) -> Tensor:
+    # Differences of neighbouring heights are no curves to be integrated.
+    thresholds = None if found.settings.variant == "derivative" else found.settings.thresholds
+    return distance_matrix(found.transforms.double(), p=p, thresholds=thresholds)
+
+
+def _turned(found: Transforms, folder: Path | None, p: float, quiet: bool) -> Tensor:
+    settings, count = found.settings, len(found.names)
+    in_plane = settings.dim == 2
+    if settings.variant != "ect" or (settings.dim == 3 and math.isfinite(settings.scale)):
+        raise ValueError(
+            "--turned is for the transform itself, and in space for the exact one: leave out --variant and --scale."
+        )
+    if settings.dim not in (2, 3):
+        raise ValueError(f"--turned is for shapes in the plane or in space, got dimension {settings.dim}.")
+    if settings.dim == 3 and folder is None:
+        raise ValueError("--turned needs the shapes themselves in space, since it turns them: name their files or folder.")
+    result = torch.zeros(count, count, dtype=torch.float64)
+    bar = progress_bar(count * (count - 1) // 2, "comparing pairs", hidden=quiet)
+    try:
+        if in_plane:
+            transforms, thresholds = found.transforms.double(), settings.thresholds
+            for i in range(count - 1):
+                result[i, i + 1 :] = circular_distance(transforms[i : i + 1], transforms[i + 1 :], thresholds, p=p)
+                bar.update(count - 1 - i)
+        else:
+            assert folder is not None
+            shapes = [read(folder / name, dtype=torch.float64, **settings.reading) for name in found.names]
+            shapes = [shape.unit_ball() if settings.unit_ball else shape for shape in shapes]
+            grid = (settings.num_directions, settings.num_thresholds)
+            for i, j in combinations(range(count), 2):
+                result[i, j] = rotation_distance(
+                    shapes[i], shapes[j], p=p, num_directions=grid[0], num_thresholds=grid[1], radius=settings.radius
+                ).distance
+                bar.update(1)
+    finally:
+        bar.close()
+    return result + result.T
+
+
+def _label(p: float, turned: bool) -> str:
+    return f"L{'∞' if math.isinf(p) else f'{p:g}'} distance{' after turning' if turned else ''}"

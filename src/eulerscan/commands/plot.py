@@ -1,0 +1,92 @@
+"""``eulerscan plot``: a figure of one or several shapes and their transforms."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from ..checks import positive
+from ..complexes import Complex
+from ..extras import progress
+from ..folders import Failure, try_to_read
+from ..plot_overview import draw_overview
+from .options import parse_pairs, report_failures
+
+FIGURES = (".png", ".pdf", ".svg")
+MOST_ROWS = 12  # more are no figure for a page
+
+
+def plot(
+    shapes: Annotated[Positional[tuple[Path, ...]], arg(metavar="SHAPE ...")],
+    /,
+    *,
+    output: Annotated[Path, arg(aliases=["-o"])],
+    num_directions: int = 180,
+    num_thresholds: int = 128,
+    radius: float | None = None,
+    scale: float = math.inf,
+    unit_ball: bool = True,
+    data: tuple[str, ...] = (),
+    title: str | None = None,
+    dpi: int = 300,
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> int:
+    """Draw shapes and their transforms, for a paper or a talk.
+
+    A row shows the shape, its transform as an image, the curves of a few directions and, in the plane, the polar view. Several
+    shapes get a row each, on the same thresholds. What cannot be read is reported and left out, and the exit code is then 1.
+
+    Examples: `eulerscan plot bunny.obj -o bunny.pdf`, `eulerscan plot a.png b.png --data weighted=true -o digits.png`
+
+    Args:
+        shapes: Files of meshes, points, graphs or images, in the plane or in space.
+        output: File for the figure: .png, or .pdf or .svg for a paper.
+        num_directions: Directions of the image: a row each.
+        num_thresholds: Heights at which the curves are sampled: a column each.
+        radius: Largest height that is looked at. Default: a tenth more than the largest norm of the shapes.
+        scale: Steepness of the sigmoid of the smooth transform. Default: the exact transform.
+        unit_ball: Centre each shape and scale it to norm 1, or take the coordinates as they are in the file.
+        data: Options of reading the files, such as `weighted=true` or `threshold=0.3` for images.
+        title: Written above the figure.
+        dpi: Dots an inch of .png files, and of the images within the others.
+        overwrite: Replace the figure if it is there already.
+        quiet: Print nothing but errors.
+    """
+    if output.suffix.lower() not in FIGURES:
+        raise ValueError(f"--output must end with one of {', '.join(FIGURES)}, got {output.name!r}.")
+    if output.exists() and not overwrite:
+        raise FileExistsError(f"{output} is there already. Use --overwrite to replace it.")
+    if not 1 <= len(shapes) <= MOST_ROWS:
+        raise ValueError(f"SHAPES must name 1 to {MOST_ROWS} files, a row of the figure each, got {len(shapes)}.")
+    if not scale > 0:
+        raise ValueError(f"--scale must be positive, got {scale}.")
+    for name, count in (("--num-directions", num_directions), ("--num-thresholds", num_thresholds), ("--dpi", dpi)):
+        positive(count, name)
+    failures: list[Failure] = []
+    found: dict[Path, Complex] = {}
+    for path in shapes if quiet else progress(shapes, "reading files"):
+        shape = try_to_read(path, failures, **parse_pairs(data))
+        if shape is not None and shape.dim not in (2, 3):
+            failures.append(Failure(path, f"points of dimension {shape.dim}: only the plane and space can be drawn."))
+        elif shape is not None:
+            found[path] = shape
+    if found:
+        draw_overview(
+            list(found.values()),
+            [path.name for path in found],
+            output,
+            num_directions=num_directions,
+            num_thresholds=num_thresholds,
+            radius=radius,
+            scale=scale,
+            unit_ball=unit_ball,
+            title=title,
+            dpi=dpi,
+        )
+        if not quiet:
+            print(f"{output}: {len(found)} {'shape' if len(found) == 1 else 'shapes'}")
+    return report_failures(failures)

@@ -1,0 +1,58 @@
+"""The options of every command that transforms files."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..sources import Source, first_dimension
+from ..transforms import Settings, Variant
+from .options import parse_pairs
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How files are transformed.
+
+    Args:
+        num_directions: Directions to look from, evenly spread.
+        num_thresholds: Heights in each direction, evenly spaced.
+        radius: Largest height that is looked at. Default: 1.1, for shapes in the unit ball.
+        scale: Steepness of the sigmoid of the smooth transform. Default: the exact transform.
+        variant: The transform, or a relative: integrated (sect), differences of neighbouring heights (derivative), from above
+            (superlevel), or vertices, edges and faces apart (channels).
+        unit_ball: Centre each shape and scale it to norm 1, or take the coordinates as they are in the file.
+        dim: Dimension of the space of the shapes. Default: that of the first.
+        data: Options of reading the files, such as `weighted=true` or `threshold=0.3` for images.
+    """
+
+    num_directions: int = 32
+    num_thresholds: int = 32
+    radius: float | None = None
+    scale: float = math.inf
+    variant: Variant = "ect"
+    unit_ball: bool = True
+    dim: int | None = None
+    data: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """What can be known to be wrong before any file is read."""
+        if not self.unit_ball and self.radius is None:
+            raise ValueError("--no-unit-ball needs a --radius: the largest norm that your shapes have, and a little more.")
+        self._settings(self.dim or 2)
+
+    def settings(self, source: Source) -> Settings:
+        """The same for the shapes of a source, whose first one is read for the dimension."""
+        return self._settings(first_dimension(source, parse_pairs(self.data)) if self.dim is None else self.dim)
+
+    def _settings(self, dim: int) -> Settings:
+        return Settings(
+            dim,
+            self.num_directions,
+            self.num_thresholds,
+            1.1 if self.radius is None else self.radius,
+            self.scale,
+            self.variant,
+            self.unit_ball,
+            parse_pairs(self.data),
+        )

@@ -1,0 +1,122 @@
+"""``eulerscan transform``: files in, a table of transforms out; or a folder of parts, made on one machine or many."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from ..bulk import transform_folder, transformed
+from ..convert import READABLE
+from ..extras import progress_bar
+from ..folders import Failure
+from ..sources import Source, find_shapes
+from ..transform_files import ENDINGS, companion, write_transforms
+from ..transforms import Settings
+from .options import report_failures
+from .recipe import Recipe
+
+LISTED = 20  # failures on the screen, where a file lists them all
+
+
+def transform(
+    files: Positional[tuple[Path, ...]],
+    /,
+    *,
+    output: Annotated[Path, arg(aliases=["-o"])],
+    recipe: Recipe = Recipe(),  # noqa: B008
+    shards: int | None = None,
+    processes: int | None = None,
+    scheduler: str | None = None,
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> int:
+    """Transform shapes: a row of numbers for each, which depends on that shape alone.
+
+    What cannot be read is reported and left out, and the exit code is then 1.
+
+    Examples: `eulerscan transform skulls/ -o skulls.csv`, `eulerscan transform million/ -o out/ --shards 1000`
+
+    Args:
+        files: Files of meshes, points, graphs or images, or folders of them.
+        output: File for the transforms: .npz, .csv or .parquet. Without such an ending, a folder for Parquet parts, in which a
+            second call goes on where the first was stopped.
+        recipe: How the files are transformed.
+        shards: Number of parts, for an output folder. Default: one for every thousand files.
+        processes: Of this machine that work on parts. Default: one for each core.
+        scheduler: Address of a dask scheduler whose workers make the parts, such as tcp://node7:8786.
+        overwrite: Replace the output if it is there already.
+        quiet: Show no progress, and print nothing but errors.
+    """
+    single = output.suffix.lower() in ENDINGS
+    recipe.check()
+    _check_parts(output, single, shards, processes, scheduler)
+    beside = companion(output)
+    for path in (output, beside) if single else ():
+        if path is not None and path.exists() and not overwrite:
+            raise FileExistsError(f"{path} is there already. Use --overwrite to replace it.")
+    source = find_files(files, besides=(output,) if beside is None else (output, beside))
+    settings = recipe.settings(source)
+    bar = progress_bar(len(source.names), "transforming", hidden=quiet)
+    try:
+        if single:
+            failures: list[Failure] = []
+            write_transforms(output, settings, transformed(source, settings, failures, ended=bar.update))
+        else:
+            if overwrite:
+                _remove(output)
+            failures = transform_folder(
+                source,
+                settings,
+                output,
+                shards=shards,
+                processes=processes or len(os.sched_getaffinity(0)),
+                scheduler=scheduler,
+                ended=bar.update,
+            )
+    finally:
+        bar.close()
+    if not quiet:
+        print(_summary(source, settings, failures, output if single else output / "parts"))
+    if single or len(failures) <= LISTED:
+        return report_failures(failures)
+    report_failures(failures[:LISTED])
+    print(f"and {len(failures) - LISTED} more: {output / 'failures.csv'} lists all", file=sys.stderr)
+    return 1
+
+
+def find_files(files: tuple[Path, ...], *, besides: tuple[Path, ...] = ()) -> Source:
+    """What the command line names, or an error if that is nothing."""
+    source = find_shapes(files, besides=besides)
+    if not source.names:
+        raise ValueError(f"FILES must name files, or folders that hold files with one of the endings {' '.join(READABLE)}.")
+    return source
+
+
+def _check_parts(output: Path, single: bool, shards: int | None, processes: int | None, scheduler: str | None) -> None:
+    for name, value in (("--shards", shards), ("--processes", processes), ("--scheduler", scheduler)):
+        if value is not None and single:
+            raise ValueError(f"{name} needs a folder for --output, where the parts are written, got {output.name!r}.")
+        if isinstance(value, int) and value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}.")
+    if scheduler is not None and processes is not None:
+        raise ValueError("--processes are those of this machine, and --scheduler has workers of its own: choose one.")
+    if not single and (output.is_file() or (output.suffix and not output.exists())):
+        raise ValueError(f"--output must end with one of {', '.join(ENDINGS)}, or be a folder for parts, got {output.name!r}.")
+
+
+def _summary(source: Source, settings: Settings, failures: list[Failure], place: Path) -> str:
+    grid = f"{settings.num_directions} directions x {settings.num_thresholds} thresholds"
+    return f"{place}: {len(source.names) - len(failures)} of {len(source.names)} shapes, {grid} each"
+
+
+def _remove(output: Path) -> None:
+    """What an earlier run wrote, and nothing else."""
+    if (output / "manifest.json").exists():
+        shutil.rmtree(output / "parts", ignore_errors=True)
+        for name in ("manifest.json", "failures.csv"):
+            (output / name).unlink(missing_ok=True)

@@ -1,0 +1,99 @@
+"""What the transforms of many shapes are made with: one recipe for all, so that they can be compared."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from . import directions as spheres
+from .checks import positive
+from .complexes import Complex
+from .functional import ect
+from .functional import thresholds as even_thresholds
+from .variants import channels, derivative, sect, superlevel
+
+Variant = Literal["ect", "sect", "derivative", "superlevel", "channels"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything the transform of a shape depends on, besides the shape.
+
+    Args:
+        dim: Dimension of the space that holds the shapes.
+        num_directions, num_thresholds: T and H.
+        radius: Thresholds are evenly spaced from ``-radius`` to ``radius``.
+        scale: Steepness of the sigmoid; ``inf`` is the exact transform.
+        variant: The transform itself, or one of its relatives in :mod:`eulerscan.variants`.
+        unit_ball: Whether each shape is centred and scaled to norm 1 first.
+        reading: Options of :func:`eulerscan.read`.
+
+    Example:
+        >>> Settings(dim=2, num_directions=4, num_thresholds=3).apply(Complex(torch.zeros(1, 2))).tolist()[0][0]
+        [0.0, 1.0, 1.0]
+    """
+
+    dim: int
+    num_directions: int = 32
+    num_thresholds: int = 32
+    radius: float = 1.1
+    scale: float = math.inf
+    variant: Variant = "ect"
+    unit_ball: bool = True
+    reading: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("dim", "num_directions", "num_thresholds"):
+            positive(getattr(self, name), name)
+        if not 0 < self.radius < math.inf:
+            raise ValueError(f"radius must be positive and finite, got {self.radius}.")
+        if not self.scale > 0:
+            raise ValueError(f"scale must be positive, got {self.scale}.")
+        if self.variant not in get_args(Variant):
+            raise ValueError(f"variant must be one of {', '.join(get_args(Variant))}, got {self.variant!r}.")
+        if "dtype" in self.reading:
+            raise ValueError("dtype is no option here: shapes are transformed in float64, and transforms stored in float32.")
+
+    @property
+    def directions(self) -> Tensor:
+        """``[T, dim]``."""
+        return spheres.uniform(self.num_directions, self.dim, dtype=torch.float64)
+
+    @property
+    def thresholds(self) -> Tensor:
+        """``[H]``."""
+        return even_thresholds(self.num_thresholds, self.radius, dtype=torch.float64)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the transform of one shape: ``[T, H]``, or ``[K, T, H]`` for channels."""
+        grid = (self.num_directions, self.num_thresholds)
+        return (self.dim + 1, *grid) if self.variant == "channels" else grid
+
+    @torch.no_grad()
+    def apply(self, complex: Complex) -> Tensor:
+        """The transforms of shapes, ``[B, T, H]`` or ``[B, K, T, H]``; each depends on no other shape."""
+        complex = complex.to(torch.float64)
+        complex = complex.unit_ball() if self.unit_ball else complex
+        grid = (self.directions, self.thresholds)
+        if self.variant == "channels":
+            return channels(complex, *grid, scale=self.scale, max_dim=self.dim).float()
+        transform = {"sect": sect, "superlevel": superlevel}.get(self.variant, ect)(complex, *grid, scale=self.scale)
+        return (derivative(transform) if self.variant == "derivative" else transform).float()
+
+    def columns(self) -> list[str]:
+        """A name for each number of a transform: ``d0_t0`` is the first direction and threshold. ``s1_d0_t0`` is of edges."""
+        names = [f"d{i}_t{j}" for i in range(self.num_directions) for j in range(self.num_thresholds)]
+        return [f"s{k}_{name}" for k in range(self.dim + 1) for name in names] if self.variant == "channels" else names
+
+    def as_dict(self) -> dict[str, Any]:
+        """What JSON can hold: of an infinite scale the word."""
+        return asdict(self) | {"scale": str(self.scale) if math.isinf(self.scale) else self.scale}
+
+    @staticmethod
+    def from_dict(values: dict[str, Any]) -> Settings:
+        return Settings(**(values | {"scale": float(values["scale"])}))

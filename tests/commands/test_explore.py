@@ -1,0 +1,40 @@
+import numpy as np
+import trimesh
+
+
+def test_a_page_is_written(run, tmp_path):
+    trimesh.creation.box().export(tmp_path / "box.ply")
+    out, _ = run("explore", tmp_path / "box.ply", "-o", tmp_path / "box.html")
+    assert "open it in a browser" in out
+    text = (tmp_path / "box.html").read_text(encoding="utf-8")
+    assert "<title>box.ply · eulerscan</title>" in text
+    assert "8 vertices, 18 edges, 12 triangles; in space, centred and scaled to the unit ball" in text
+    assert "{{" not in text.split('<script type="application/json"')[0]
+    _, err = run("explore", tmp_path / "box.ply", "-o", tmp_path / "box.html", status=2)
+    assert "is there already. Use --overwrite" in err
+    out, _ = run("explore", tmp_path / "box.ply", "-o", tmp_path / "box.html", "--overwrite", "--quiet", "--title", "a box")
+    assert out == ""
+    assert "a box" in (tmp_path / "box.html").read_text(encoding="utf-8")
+
+
+def test_two_runs_write_the_same_page(run, tmp_path):
+    np.save(tmp_path / "cloud.npy", np.random.default_rng(0).normal(size=(9, 2)))
+    for name in ("a.html", "b.html"):
+        run("explore", tmp_path / "cloud.npy", "-o", tmp_path / name, "--no-unit-ball")
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_slips_are_named(run, tmp_path):
+    np.save(tmp_path / "four.npy", np.zeros((3, 4)))
+    np.save(tmp_path / "cloud.npy", np.zeros((3, 2)))
+    for arguments, text in (
+        (["cloud.npy", "-o", "page.pdf"], "--output must be a .html file, got 'page.pdf'"),
+        (["none.ply", "-o", "page.html"], "none.ply"),
+        (["four.npy", "-o", "page.html"], "plane or in space to be explored, got points of dimension 4"),
+        (["cloud.npy", "-o", "page.html", "--num-thresholds", 0], "--num-thresholds must be at least 1, got 0"),
+        (["cloud.npy", "-o", "page.html", "--radius", -1], "radius must be positive and finite, got -1"),
+        (["cloud.npy", "-o", "page.html", "--data", "weighted=true"], "options of NPY files are dtype, got weighted"),
+    ):
+        shape, flag, page, *rest = arguments
+        assert text in run("explore", tmp_path / shape, flag, tmp_path / page, *rest, status=2)[1]
+    assert not list(tmp_path.glob("*.html"))

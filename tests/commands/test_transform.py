@@ -1,0 +1,221 @@
+import csv
+import json
+
+import numpy as np
+import pytest
+import torch
+import trimesh
+from PIL import Image
+
+import eulerscan as es
+
+NPZ = {"names", "transforms", "directions", "thresholds", "settings"}
+
+
+@pytest.fixture
+def folder(tmp_path, rng):
+    """Meshes in space, in sub-folders and several formats."""
+    place = tmp_path / "shapes"
+    for i, ending in enumerate(["ply", "off", "stl", "obj", "ply", "off"]):
+        mesh = trimesh.creation.torus(1, 0.4, 12, 8) if i % 2 else trimesh.creation.icosphere(subdivisions=1)
+        mesh.vertices *= 1 + 0.5 * rng.random((len(mesh.vertices), 3)) if ending != "stl" else 1
+        (place / f"{i % 2}").mkdir(parents=True, exist_ok=True)
+        mesh.export(place / f"{i % 2}" / f"{i}.{ending}")
+    return place
+
+
+@pytest.fixture
+def graphs(tmp_path, rng):
+    """Graphs in the plane."""
+    place = tmp_path / "graphs"
+    place.mkdir()
+    for i in range(5):
+        edges = np.unique(np.sort(rng.integers(0, 12, (20, 2)), axis=1), axis=0)
+        np.savez(place / f"{i}.npz", points=rng.normal(size=(12, 2)), edges=edges[edges[:, 0] < edges[:, 1]].T)
+    return place
+
+
+def loaded(path):
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def of_the_package_ect(shape, directions, thresholds):
+    ect = pytest.importorskip("ect")
+    embedded = ect.EmbeddedComplex()
+    embedded.add_nodes_from(list(enumerate(shape.points.numpy())))
+    levels = {len(level): level.T.tolist() for level in shape.simplices}
+    embedded.add_edges_from(levels.get(2, []))
+    for triangle in levels.get(3, []):
+        embedded.add_cell(triangle, dim=2)
+    transform = ect.ECT(directions=ect.Directions.from_vectors(directions), thresholds=thresholds)
+    return np.asarray(transform.calculate(embedded))
+
+
+@pytest.mark.parametrize("kind", ["folder", "graphs"])
+def test_exact_transforms_equal_those_of_the_package_ect(run, kind, tmp_path, request):
+    place = request.getfixturevalue(kind)
+    out, err = run("transform", place, "-o", tmp_path / "out.npz", "--num-directions", 12, "--num-thresholds", 25)
+    assert not err
+    file = loaded(tmp_path / "out.npz")
+    assert file.keys() == NPZ
+    assert f"{len(file['names'])} of {len(file['names'])} shapes, 12 directions x 25 thresholds each" in out
+    assert file["names"].tolist() == sorted(p.relative_to(place).as_posix() for p in place.rglob("*.*"))
+    for name, transform in zip(file["names"], file["transforms"], strict=True):
+        shape = es.read(place / str(name), dtype=torch.float64).unit_ball()
+        np.testing.assert_array_equal(transform, of_the_package_ect(shape, file["directions"], file["thresholds"]))
+
+
+def test_coordinates_can_be_taken_as_they_are(run, graphs, tmp_path):
+    options = ["--no-unit-ball", "--radius", 5, "--num-thresholds", 30]
+    run("transform", graphs, "-o", tmp_path / "out.npz", *options)
+    file = loaded(tmp_path / "out.npz")
+    assert file["thresholds"][-1] == 5
+    shape = es.read(graphs / "2.npz", dtype=torch.float64)
+    expected = es.ect(shape, torch.tensor(file["directions"]), torch.tensor(file["thresholds"]))
+    np.testing.assert_array_equal(file["transforms"][2], expected[0].numpy())
+    assert json.loads(str(file["settings"]))["unit_ball"] is False
+    _, err = run("transform", graphs, "-o", tmp_path / "b.npz", "--no-unit-ball", status=2)
+    assert "--no-unit-ball needs a --radius" in err
+
+
+@pytest.mark.parametrize("variant", ["ect", "sect", "superlevel", "derivative", "channels"])
+def test_every_variant_is_that_of_the_library(run, folder, variant, tmp_path):
+    run("transform", folder, "-o", tmp_path / "out.npz", "--variant", variant, "--scale", 10, "--num-directions", 5)
+    file = loaded(tmp_path / "out.npz")
+    grid = torch.tensor(file["directions"]), torch.tensor(file["thresholds"])
+    shape = es.read(folder / str(file["names"][1]), dtype=torch.float64).unit_ball()
+    if variant == "derivative":
+        expected = es.derivative(es.ect(shape, *grid, scale=10))
+    elif variant == "channels":
+        expected = es.channels(shape, *grid, scale=10, max_dim=3)
+    else:
+        expected = getattr(es, variant)(shape, *grid, scale=10)
+    np.testing.assert_array_equal(file["transforms"][1], expected[0].float().numpy())
+
+
+def test_weighted_images_count_by_their_weights(run, tmp_path, rng):
+    place = tmp_path / "images"
+    place.mkdir()
+    Image.fromarray(rng.integers(1, 255, (6, 7), dtype=np.uint8)).save(place / "a.png")
+    run("transform", place, "-o", tmp_path / "out.npz", "--data", "weighted=true")
+    shape = es.read(place / "a.png", weighted=True)
+    last = loaded(tmp_path / "out.npz")["transforms"][0, :, -1]
+    np.testing.assert_allclose(last, np.full(32, float(shape.euler_characteristic())), rtol=1e-5)
+
+
+def test_tables_hold_the_same_numbers(run, folder, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for ending in ("npz", "csv", "parquet"):
+        run("transform", folder, "-o", tmp_path / f"out.{ending}", "--variant", "sect", "--num-directions", 4)
+    file = loaded(tmp_path / "out.npz")
+    flat = file["transforms"].reshape(6, -1)
+    rows = list(csv.reader((tmp_path / "out.csv").read_text().splitlines()))
+    assert rows[0][:3] == ["name", "d0_t0", "d0_t1"]
+    assert rows[0][-1] == "d3_t31"
+    assert [row[0] for row in rows[1:]] == file["names"].tolist()
+    np.testing.assert_array_equal(np.array([row[1:] for row in rows[1:]], dtype=np.float32), flat)
+    about = json.loads((tmp_path / "out.json").read_text())
+    np.testing.assert_array_equal(about["thresholds"], file["thresholds"])
+    np.testing.assert_array_equal(about["directions"], file["directions"])
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert table.column_names == rows[0]
+    np.testing.assert_array_equal(np.stack([table[name].to_numpy() for name in rows[0][1:]], axis=1), flat)
+    assert json.loads(parquet.read_metadata(tmp_path / "out.parquet").metadata[b"eulerscan"]) == about
+
+
+def test_whole_numbers_stay_whole_in_a_table(run, graphs, tmp_path):
+    run("transform", graphs, "-o", tmp_path / "out.csv")
+    rows = list(csv.reader((tmp_path / "out.csv").read_text().splitlines()))
+    assert all(entry.lstrip("-").isdigit() for row in rows[1:] for entry in row[1:])
+
+
+def test_two_runs_give_identical_files_and_neighbours_change_nothing(run, folder, tmp_path):
+    run("transform", folder, "-o", tmp_path / "a.npz", "--quiet")
+    run("transform", folder, "-o", tmp_path / "b.npz", "--quiet")
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    run("transform", folder / "1", "-o", tmp_path / "c.npz")
+    whole, half = loaded(tmp_path / "a.npz"), loaded(tmp_path / "c.npz")
+    chosen = [f"1/{name}" for name in half["names"]]
+    assert chosen == whole["names"].tolist()[3:]
+    np.testing.assert_array_equal(half["transforms"], whole["transforms"][3:])
+
+
+def test_files_are_named_as_they_were_given(run, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(folder)
+    run("transform", "1/3.obj", "0/4.ply", "-o", tmp_path / "out.npz")
+    assert loaded(tmp_path / "out.npz")["names"].tolist() == ["0/4.ply", "1/3.obj"]
+
+
+def test_the_output_of_a_run_is_no_shape_of_the_next(run, graphs):
+    run("transform", graphs, "-o", graphs / "out.csv")
+    out, err = run("transform", graphs, "-o", graphs / "out.csv", "--overwrite")
+    assert "5 of 5 shapes" in out
+    assert not err
+    out, err = run("transform", graphs / "0.npz", graphs / "1.npz", "-o", graphs / "parts", "--processes", 1)
+    run("transform", graphs, "-o", graphs / "parts", "--processes", 1, "--overwrite", status=1)  # the CSV file is none
+
+
+def test_what_cannot_be_read_is_reported_and_left_out(run, graphs, tmp_path):
+    (graphs / "bad.off").write_text("OFF\n3 1 0\n0 0 0\n")
+    (graphs / "deep.csv").write_text("0,0,0\n1,1,1\n")
+    out, err = run("transform", graphs, graphs / "gone.obj", "-o", tmp_path / "out.npz", status=1)
+    assert "5 of 8 shapes" in out
+    lines = err.splitlines()
+    assert len(lines) == 3
+    assert "bad.off: it is truncated" in lines[0]
+    assert "deep.csv: points of dimension 3, where 2 was expected (--dim)" in lines[1]
+    assert "gone.obj: No such file or directory" in lines[2]
+    assert len(loaded(tmp_path / "out.npz")["names"]) == 5
+    out, err = run("transform", graphs, "-o", tmp_path / "deep.npz", "--dim", 3, status=1)
+    assert "1 of 7 shapes" in out
+
+
+def test_a_folder_of_parts_is_finished_once(run, graphs, tmp_path):
+    (graphs / "bad.off").write_text("OFF\n3 1 0\n0 0 0\n")
+    output = tmp_path / "out"
+    out, err = run("transform", graphs, "-o", output, "--shards", 3, "--processes", 1, status=1)
+    assert "5 of 6 shapes" in out
+    assert "skipped bad.off: it is truncated" in err
+    rows = list(csv.reader((output / "failures.csv").read_text().splitlines()))
+    assert rows[0] == ["name", "reason"]
+    assert [row[0] for row in rows[1:]] == ["bad.off"]
+    before = {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in output.rglob("*.*")}
+    assert len(before) == 5
+    again, err = run("transform", graphs, "-o", output, status=1)
+    assert (again, {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in output.rglob("*.*")}) == (out, before)
+    _, err = run("transform", graphs, "-o", output, "--num-directions", 8, status=2)
+    assert "num_directions was 32 and is 8. Choose another output, or --overwrite" in err
+    run("transform", graphs, "-o", output, "--num-directions", 8, "--overwrite", "--processes", 1, status=1)
+    assert json.loads((output / "manifest.json").read_text())["shards"] == 1
+
+
+def test_many_failures_are_listed_in_the_file(run, tmp_path):
+    place = tmp_path / "shapes"
+    place.mkdir()
+    for i in range(30):
+        (place / f"{i:02}.csv").write_text("0,0\n" if i == 0 else "nothing\n")
+    _, err = run("transform", place, "-o", tmp_path / "out", status=1)
+    assert len(err.splitlines()) == 21
+    assert "and 9 more" in err
+    assert len((tmp_path / "out" / "failures.csv").read_text().splitlines()) == 30
+
+
+def test_slips_are_named_before_any_work(run, graphs, tmp_path):
+    for arguments, text in (
+        ([graphs, "-o", tmp_path / "out.txt"], "--output must end with one of .npz, .csv, .parquet, or be a folder"),
+        ([graphs, "-o", tmp_path / "out.npz", "--shards", 2], "--shards needs a folder for --output"),
+        ([graphs, "-o", tmp_path / "out", "--shards", 0], "--shards must be at least 1"),
+        ([graphs, "-o", tmp_path / "out", "--processes", 2, "--scheduler", "tcp://x:1"], "choose one"),
+        ([graphs, "-o", tmp_path / "out.npz", "--num-thresholds", 0], "num_thresholds must be at least 1"),
+        ([graphs, "-o", tmp_path / "out.npz", "--data", "weighted"], "must have the form name=value"),
+        ([graphs, "-o", tmp_path / "out.npz", "--data", "weighted=true"], "options of NPZ files are dtype, got weighted"),
+        (["-o", tmp_path / "out.npz"], "FILES must name files"),
+        ([tmp_path / "gone", "-o", tmp_path / "out.npz"], "none of 1 files could be read"),
+    ):
+        _, err = run("transform", *arguments, status=2)
+        assert text in err
+    assert list(tmp_path.iterdir()) == [graphs]
+    run("transform", graphs, "-o", tmp_path / "out.npz")
+    _, err = run("transform", graphs, "-o", tmp_path / "out.npz", status=2)
+    assert "is there already. Use --overwrite" in err

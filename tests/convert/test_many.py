@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+import torch
+import trimesh
+
+import eulerscan as es
+from eulerscan.convert.many import read_many
+
+
+@pytest.fixture
+def folder(tmp_path, rng):
+    """Meshes of all formats and other shapes, among them what the fast way must leave to the careful one."""
+    for i, ending in enumerate(["off", "ply", "stl", "obj", "glb", "off", "ply", "stl"]):
+        mesh = trimesh.creation.icosphere(subdivisions=1)
+        mesh.vertices *= 1 + rng.random((len(mesh.vertices), 3))
+        mesh.export(tmp_path / f"{i}.{ending}")
+    (tmp_path / "text.stl").write_text(trimesh.creation.box().export(file_type="stl_ascii"))
+    (tmp_path / "text.ply").write_bytes(trimesh.creation.box().export(file_type="ply", encoding="ascii"))
+    (tmp_path / "quads.off").write_text("OFF\n5 2 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n2 2 1\n4 0 1 2 3\n3 1 4 2\n")
+    (tmp_path / "colours.off").write_text("OFF 3 1 0\n0 0 0\n1 0 0 # here\n0 1 0\n3 0 1 2 255 0 0\n")
+    (tmp_path / "twice.off").write_text("OFF\n6 2 0\n" + 2 * "0 0 0\n1 0 0\n-0.0 1 0\n" + "3 0 1 2\n3 3 4 5\n")
+    (tmp_path / "unused.off").write_text("OFF\n5 2 0\n9 9 9\n0 0 0\n1 0 0\n0 1 0\n8 8 8\n3 1 2 3\n3 1 1 3\n")
+    coloured = trimesh.creation.box()
+    coloured.visual.vertex_colors = rng.integers(0, 255, (8, 4), dtype=np.uint8)
+    coloured.export(tmp_path / "coloured.ply", vertex_normal=True)
+    trimesh.PointCloud(rng.random((7, 3))).export(tmp_path / "cloud.ply")
+    np.save(tmp_path / "cloud.npy", rng.random((9, 3)))
+    (tmp_path / "plane.csv").write_text("0,0\n1,0\n0,1\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("options", [{}, {"dtype": torch.float64}])
+def test_many_files_are_the_same_shapes_as_one_by_one(folder, options):
+    paths = sorted(folder.iterdir())
+    batches, errors = read_many(paths, **options)
+    assert not errors
+    assert sorted(i for batch in batches.values() for i in batch.positions) == list(range(len(paths)))
+    for dim, (positions, complex) in batches.items():
+        alone = [es.read(paths[i], **options) for i in positions]
+        assert {shape.dim for shape in alone} == {dim}
+        expected = es.collate(alone)
+        for field in ("points", "offsets", "packed_simplices"):
+            torch.testing.assert_close(getattr(complex, field), getattr(expected, field), rtol=0, atol=0)
+
+
+def test_vertices_may_stay_apart(folder):
+    paths = sorted([*folder.glob("*.stl"), *folder.glob("*.off")])
+    batches, errors = read_many(paths, merge=False)
+    assert not errors
+    assert batches[3].complex.counts == es.collate([es.read(paths[i], merge=False) for i in batches[3].positions]).counts
+
+
+def test_what_is_wrong_with_a_file_is_said_as_for_one(folder):
+    (folder / "short.off").write_text("OFF\n9 9 0\n0 0 0\n")
+    (folder / "strange.off").write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n0 nan 0\n3 0 1 2\n")
+    (folder / "far.off").write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 7\n")
+    (folder / "flat.off").write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 1 1 1\n")
+    (folder / "half.off").write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 1.5\n")
+    (folder / "noise.ply").write_bytes(b"ply\nnothing of the kind")
+    (folder / "empty.stl").write_bytes(b"")
+    paths = sorted(folder.iterdir())
+    batches, errors = read_many(paths)
+    assert {paths[i].name for i in errors} == {
+        *("short.off", "strange.off", "far.off", "flat.off", "half.off", "noise.ply", "empty.stl")
+    }
+    assert sum(len(batch.positions) for batch in batches.values()) == len(paths) - 7
+    for i, error in errors.items():
+        with pytest.raises(type(error)) as alone:
+            es.read(paths[i])
+        assert str(alone.value) == str(error)
+
+
+def test_options_of_another_kind_are_an_error_of_each_file(folder):
+    batches, errors = read_many(sorted(folder.glob("*.off")), positions="pos")
+    assert not batches
+    assert "options of OFF files" in str(errors[0])

@@ -1,0 +1,282 @@
+"""Shards: the same transforms wherever they are made, whatever happens meanwhile."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+import torch
+import trimesh
+from deadly import die_at_two
+
+import eulerscan as es
+from eulerscan import bulk, workers
+from eulerscan.bulk import transform_folder, transform_shard, transformed
+from eulerscan.folders import readable
+from eulerscan.sources import find_shapes, first_dimension
+from eulerscan.transform_files import load_transforms, parquet_metadata, write_transforms
+from eulerscan.transforms import Settings
+
+SMALL = Settings(3, 8, 10)
+SMOOTH = Settings(3, 8, 10, scale=20.0)
+APART = Settings(3, 4, 5, variant="channels")
+
+
+def write_meshes(folder, count, ending="ply", size=1):
+    rng = np.random.default_rng(0)
+    folder.mkdir(parents=True, exist_ok=True)
+    for i in range(count):
+        mesh = trimesh.creation.icosphere(subdivisions=size)
+        mesh.vertices *= 1 + rng.random((len(mesh.vertices), 3))
+        mesh.export(folder / f"{i:04}.{ending}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("shapes")
+    write_meshes(place / "b", 12)
+    write_meshes(place / "a", 8, "off")
+    np.save(place / "cloud.npy", np.random.default_rng(1).random((30, 3)))
+    (place / "bad.obj").write_text("v 0 0\n")
+    (place / "flat.csv").write_text("0,0\n1,1\n")
+    (place / "notes.md").write_text("not a shape")
+    return place
+
+
+@pytest.fixture(scope="module")
+def source(folder):
+    return find_shapes([folder])
+
+
+def content(output):
+    return {file.relative_to(output).as_posix(): file.read_bytes() for file in sorted(output.rglob("*")) if file.is_file()}
+
+
+def test_names_are_relative_to_the_folder_and_ascend(folder, source):
+    assert source.names == sorted(path.relative_to(folder).as_posix() for path in readable(folder))
+    assert "a/0003.off" in source.names
+    assert "bad.obj" in source.names
+    assert "notes.md" not in source.names
+
+
+def test_shards_hold_every_file_once_and_are_of_one_size(source):
+    for shards in (1, 3, 7, len(source.names), 50):
+        parts = [source.part(number, shards).names for number in range(shards)]
+        assert [name for part in parts for name in part] == source.names
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@pytest.mark.parametrize(
+    "settings", [SMALL, SMOOTH, Settings(3, 8, 10, variant="channels")], ids=["exact", "smooth", "channels"]
+)
+def test_features_depend_on_no_other_shape(folder, source, settings):
+    shard = transform_shard(folder, source.names, settings)
+    for name, transform in zip(shard.names, shard.transforms, strict=True):
+        alone = transform_shard(folder, [name], settings)
+        np.testing.assert_array_equal(alone.transforms[0], transform)
+        expected = settings.apply(es.read(folder / name, dtype=torch.float64))[0].numpy()
+        np.testing.assert_array_equal(expected, transform)
+
+
+def test_features_do_not_depend_on_how_many_are_read_at_once(source, monkeypatch):
+    whole = np.concatenate([values for _, values in transformed(source, SMOOTH, [])])
+    monkeypatch.setattr(bulk, "FILES_AT_ONCE", 3)
+    some = list(transformed(source, SMOOTH, []))
+    assert len(some) > 5
+    np.testing.assert_array_equal(whole, np.concatenate([values for _, values in some]))
+
+
+def test_large_files_are_read_alone(monkeypatch):
+    monkeypatch.setattr(bulk, "BYTES_AT_ONCE", 10)
+    assert list(bulk._portions([4, 4, 4, 20, 1, 1])) == [(0, 2), (2, 3), (3, 4), (4, 6)]
+    assert list(bulk._portions([])) == []
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_goes_on(folder, source):
+    shard = transform_shard(folder, source.names, SMALL)
+    reasons = {str(failure.path): failure.reason for failure in shard.failures}
+    assert reasons.keys() == {"bad.obj", "flat.csv"}
+    assert reasons["bad.obj"] == "every vertex must have three coordinates."
+    assert "points of dimension 2, where 3 was expected" in reasons["flat.csv"]
+    assert sorted([*shard.names, *reasons]) == source.names
+
+
+def test_one_shape_that_cannot_be_transformed_spares_the_others(folder, source, monkeypatch):
+    real = Settings.apply
+
+    def apply(self, complex):
+        if bool((complex.points.abs() > 1.99).any()):
+            raise RuntimeError("not enough memory")
+        return real(self, complex)
+
+    expected = transform_shard(folder, source.names, SMALL)
+    monkeypatch.setattr(Settings, "apply", apply)
+    shard = transform_shard(folder, source.names, SMALL)
+    missing = set(expected.names) - set(shard.names)
+    assert 0 < len(missing) < len(expected.names)
+    assert {str(f.path) for f in shard.failures if f.reason == "not enough memory"} == missing
+
+
+def test_the_dimension_is_that_of_the_first_shape_that_can_be_read(source, tmp_path):
+    assert first_dimension(source, {}) == 3
+    (tmp_path / "a.csv").write_text("words\n")
+    with pytest.raises(ValueError, match=r"none of 1 files could be read. The first: .*a\.csv"):
+        first_dimension(find_shapes([tmp_path]), {})
+
+
+@pytest.mark.parametrize("ending", ["npz", "csv", "parquet"])
+@pytest.mark.parametrize(
+    "settings", [SMALL, SMOOTH, Settings(3, 2, 3, variant="channels")], ids=["exact", "smooth", "channels"]
+)
+def test_a_file_is_the_same_in_every_run_and_however_many_came_at_once(source, ending, settings, tmp_path, monkeypatch):
+    first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"
+    write_transforms(first, settings, transformed(source, settings, []))
+    monkeypatch.setattr(bulk, "FILES_AT_ONCE", 5)
+    time.sleep(2.1 if ending == "npz" and settings is SMALL else 0)  # the clock of ZIP files goes in steps of two seconds
+    write_transforms(second, settings, transformed(source, settings, []))
+    assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+def test_files_are_read_back(folder, source, ending, tmp_path):
+    settings = Settings(3, 4, 5, radius=2.0, variant="channels", scale=3.0, reading={"merge": True})
+    write_transforms(tmp_path / f"a.{ending}", settings, transformed(source, settings, []))
+    loaded = load_transforms(tmp_path / f"a.{ending}")
+    shard = transform_shard(folder, source.names, settings)
+    assert loaded.names == shard.names
+    assert loaded.settings == settings
+    np.testing.assert_array_equal(loaded.transforms.numpy(), shard.transforms)
+
+
+def test_parts_are_the_same_in_one_process_and_in_two(source, tmp_path):
+    ended = []
+    failures = transform_folder(source, SMALL, tmp_path / "one", shards=5)
+    assert transform_folder(source, SMALL, tmp_path / "two", shards=5, processes=2, ended=ended.append) == failures
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+    assert sum(ended) == len(source.names)
+    assert {str(failure.path) for failure in failures} == {"bad.obj", "flat.csv"}
+    assert (tmp_path / "one" / "failures.csv").read_text().splitlines()[0] == "name,reason"
+    loaded, shard = load_transforms(tmp_path / "one"), transform_shard(source.folder, source.names, SMALL)
+    assert loaded.names == shard.names
+    np.testing.assert_array_equal(loaded.transforms.numpy(), shard.transforms)
+
+
+def test_a_second_run_does_nothing_and_a_lost_part_is_made_again(source, tmp_path, monkeypatch):
+    first = transform_folder(source, SMALL, tmp_path, shards=4)
+    whole, times = content(tmp_path), {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
+    with monkeypatch.context() as patch:
+        patch.setattr(bulk, "transform_shard", lambda *a: pytest.fail("nothing was to be done"))
+        assert transform_folder(source, SMALL, tmp_path) == first
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")} == times
+    (tmp_path / "parts" / "part-00002.parquet").unlink()
+    transform_folder(source, SMALL, tmp_path)
+    assert content(tmp_path) == whole
+
+
+def test_other_settings_or_files_are_not_mixed(tmp_path):
+    folder = write_meshes(tmp_path / "shapes", 6)
+    output = tmp_path / "out"
+    transform_folder(find_shapes([folder]), SMALL, output, shards=2)
+    with pytest.raises(ValueError, match="begun otherwise: scale was inf and is 20"):
+        transform_folder(find_shapes([folder]), SMOOTH, output)
+    with pytest.raises(ValueError, match="begun otherwise: shards was 2 and is 3"):
+        transform_folder(find_shapes([folder]), SMALL, output, shards=3)
+    later = time.time() + 5
+    os.utime(folder / "0001.ply", (later, later))
+    with pytest.raises(ValueError, match=r"0001\.ply was changed after .*part-00000\.parquet"):
+        transform_folder(find_shapes([folder]), SMALL, output)
+    (folder / "0001.ply").rename(folder / "0009.ply")
+    with pytest.raises(ValueError, match="files have other names or sizes"):
+        transform_folder(find_shapes([folder]), SMALL, output)
+    (folder / "0002.ply").unlink()
+    with pytest.raises(ValueError, match="files was 6 and is 5"):
+        transform_folder(find_shapes([folder]), SMALL, output)
+
+
+def test_an_interrupted_run_leaves_its_finished_parts(source, tmp_path):
+    def interrupt(count):
+        if len(list((tmp_path / "parts").glob("part-*"))) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        transform_folder(source, SMALL, tmp_path, shards=4, ended=interrupt)
+    names = sorted(file.name for file in (tmp_path / "parts").iterdir())
+    assert names == ["part-00000.parquet", "part-00001.parquet"]
+    transform_folder(source, SMALL, tmp_path)
+    assert len(load_transforms(tmp_path).names) == len(source.names) - 2
+
+
+def test_a_machine_without_the_files_says_so(source, tmp_path):
+    elsewhere = source._replace(folder=tmp_path / "not-mounted")
+    failures = transform_folder(elsewhere, SMALL, tmp_path / "out", shards=2)
+    assert len(failures) == len(source.names)
+    assert "part-00000.parquet is not done" in failures[0].reason
+    assert "all machines must see files and output under the same paths" in failures[0].reason
+    assert not list((tmp_path / "out" / "parts").iterdir())
+
+
+def test_a_part_says_what_it_was_made_of(source, tmp_path):
+    transform_folder(source, SMALL, tmp_path, shards=1)
+    metadata = parquet_metadata(tmp_path / "parts" / "part-00000.parquet")
+    assert Settings.from_dict(metadata["settings"]) == SMALL
+    assert metadata["thresholds"] == SMALL.thresholds.tolist()
+    assert metadata["failures"][0] == ["bad.obj", "every vertex must have three coordinates."]
+
+
+def test_a_job_that_kills_its_process_is_reported_and_the_others_go_on():
+    outcomes = dict(workers.in_processes(die_at_two, range(6), processes=2))
+    assert outcomes.keys() == set(range(6))
+    assert "its process died 3 times" in outcomes[2]
+    assert outcomes[3] == "three is odd"
+    assert [outcomes[i] for i in (0, 1, 4, 5)] == [None] * 4
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A dask scheduler with two workers, each a process of its own, and one death allowed."""
+    dask = pytest.importorskip("dask")
+    distributed = pytest.importorskip("distributed")
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1, "distributed.comm.timeouts.connect": "20s"}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+    ):
+        yield cluster
+
+
+def test_a_dask_worker_is_killed_half_way_and_the_parts_are_the_same(tmp_path, cluster):
+    source = find_shapes([write_meshes(tmp_path / "shapes", 240, size=2)])
+    transform_folder(source, SMALL, tmp_path / "serial", shards=12)
+    workers_before = {worker.pid for worker in cluster.workers.values()}
+    killed, half_written = [], []
+
+    def kill_one(count):
+        parts = list((tmp_path / "dask" / "parts").glob("part-*"))
+        if parts and not killed:
+            killed.append(next(iter(workers_before)))
+            os.kill(killed[0], signal.SIGKILL)
+            half_written.extend((tmp_path / "dask" / "parts").glob(".part-*.partial"))
+
+    failures = transform_folder(
+        source, SMALL, tmp_path / "dask", shards=12, scheduler=cluster.scheduler_address, ended=kill_one
+    )
+    assert half_written
+    assert not failures
+    assert content(tmp_path / "dask") == content(tmp_path / "serial")
+
+
+def test_on_dask_too_a_deadly_job_is_reported_and_the_others_go_on(cluster):
+    outcomes = dict(workers.on_dask(die_at_two, range(5), address=cluster.scheduler_address))
+    assert outcomes.keys() == set(range(5))
+    assert "the workers that tried it died" in outcomes[2]
+    assert outcomes[3] == "three is odd"
+    assert [outcomes[i] for i in (0, 1, 4)] == [None] * 3
+
+
+def test_an_empty_transform_and_bad_settings_are_named():
+    for name, value in (("num_directions", 0), ("radius", -1.0), ("scale", 0.0), ("variant", "dect")):
+        with pytest.raises(ValueError, match=name):
+            Settings(**{"dim": 2, name: value})
+    with pytest.raises(ValueError, match="dtype is no option here"):
+        Settings(2, reading={"dtype": "float32"})

@@ -1,0 +1,278 @@
+"""The page is tested in a real browser: what it counts, what it draws, and that it asks the network for nothing."""
+
+import base64
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from drawing import random_complex
+
+import eulerscan as es
+from eulerscan import testing
+from eulerscan.explorer import MOST_SIMPLICES, page, write_page
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium on this machine")
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield started.new_context(viewport={"width": 1000, "height": 700})
+        started.close()
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    """Open the page of a shape. At the end it must have logged no error and fetched nothing but itself."""
+    errors, requests, pages = [], [], []
+
+    def visit(shape, *, name="a shape", scheme="light", **options):
+        file = tmp_path / "page.html"
+        write_page(shape, file, name=name, **options)
+        shown = browser.new_page()
+        shown.emulate_media(color_scheme=scheme)
+        shown.on("console", lambda message: errors.append(message.text))
+        shown.on("pageerror", lambda error: errors.append(str(error)))
+        shown.on("request", lambda request: requests.append(request.url))
+        shown.goto(file.as_uri())
+        pages.append(shown)
+        return shown
+
+    yield visit
+    for shown in pages:
+        shown.close()
+    assert not errors
+    assert set(requests) == {(tmp_path / "page.html").as_uri()}
+
+
+def tetrahedra() -> es.Complex:
+    points = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]], dtype=torch.float64)
+    return es.Complex(points, [torch.tensor([[0, 1], [1, 2], [2, 3], [3, 4]])]).closure()
+
+
+SHAPES = {
+    "graph": lambda: testing.known_shapes()["graph"].complex,
+    "mesh": lambda: testing.torus().complex,
+    "cloud": lambda: es.Complex(torch.rand(50, 3, dtype=torch.float64)),
+    "solid": tetrahedra,
+    "image": lambda: es.convert.from_image(np.eye(5) + np.eye(5)[::-1]).to(torch.float64),
+    "point": lambda: testing.point().complex,
+    "weighted": lambda: random_complex(np.random.default_rng(0), weighted=True),
+}
+
+
+def settle(shown) -> None:
+    """Until what has changed is drawn."""
+    shown.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def read_numbers(shown) -> dict[str, float]:
+    settle(shown)
+    numbers = {"euler": shown.locator("#euler").inner_text()}
+    for row in shown.locator("#counts tr").all():
+        numbers[row.locator("th").inner_text()] = row.locator("td").first.inner_text()
+    return {name: float(text.replace("−", "-").replace(",", "")) for name, text in numbers.items()}
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_the_curves_of_the_page_are_those_of_ect(kind, visit):
+    shape = SHAPES[kind]().unit_ball()
+    directions = torch.cat([es.directions.uniform(7, shape.dim, dtype=torch.float64), torch.eye(shape.dim).double()])
+    # Heights that vertices have exactly, besides those of a grid: what lies on a threshold is at or below it.
+    heights = torch.cat([es.thresholds(41, dtype=torch.float64), shape.points[:, 0]]).sort().values
+    shown = visit(shape, unit_ball=False)
+    curves = shown.evaluate(
+        "([directions, heights]) => directions.map((d) => window.explorer.sweep.curve(d, heights))",
+        [directions.tolist(), heights.tolist()],
+    )
+    expected = es.ect(shape, directions, heights)[0]
+    # Sums of weights are rounded in another order; without weights they are integers.
+    tolerance = 1e-12 if kind == "weighted" else 0
+    torch.testing.assert_close(torch.tensor(curves, dtype=torch.float64), expected, rtol=0, atol=tolerance)
+
+
+def test_heights_on_the_lattice_count_as_in_ect(visit):
+    """Ties everywhere: rows of pixels are level in the directions of the axes and diagonals."""
+    shape = es.convert.from_image(np.pad(np.ones((6, 6)), 1) * (np.indices((8, 8)).sum(axis=0) % 3 > 0)).to(torch.float64)
+    shown = visit(shape, unit_ball=False, radius=8.0)
+    heights = torch.arange(-8.0, 9.0, dtype=torch.float64)
+    for angle in range(0, 360, 45):
+        shown.locator("#azimuth").fill(str(angle))
+        direction = shown.evaluate("window.explorer.direction")
+        curve = shown.evaluate("([d, t]) => window.explorer.sweep.curve(d, t)", [direction, heights.tolist()])
+        assert direction == es.directions.circle(8, dtype=torch.float64)[angle // 45].tolist()
+        assert curve == es.ect(shape, torch.tensor([direction]).double(), heights)[0, 0].tolist()
+
+
+@pytest.mark.parametrize("kind", ["graph", "mesh", "solid"])
+def test_sliders_change_the_numbers_to_those_below_the_plane(kind, visit):
+    shape = SHAPES[kind]().unit_ball()
+    shown = visit(shape, unit_ball=False, radius=1.1)
+    for azimuth, elevation, step in ((0, 0, 500), (45, 90, 300), (210, -35, 720), (210, -35, 1000)):
+        shown.locator("#azimuth").fill(str(azimuth))
+        if shape.dim == 3:
+            shown.locator("#elevation").fill(str(elevation))
+        shown.locator("#height").fill(str(step))
+        found = read_numbers(shown)
+        direction = torch.tensor([shown.evaluate("window.explorer.direction")], dtype=torch.float64)
+        threshold = es.thresholds(1001, 1.1, dtype=torch.float64)[step]
+        below = (shape.points @ direction[0]) <= threshold
+        assert found["vertices"] == int(below.sum())
+        names = {2: "edges", 3: "triangles", 4: "tetrahedra"}
+        for level in shape.simplices:
+            assert found[names[len(level)]] == int(below[level.long()].all(dim=0).sum())
+        assert found["euler"] == es.ect(shape, direction, threshold[None]).item()
+    assert found["euler"] == shape.euler_characteristic().item()
+
+
+@pytest.mark.parametrize(
+    ("kind", "scheme"),
+    [("graph", "light"), ("weighted", "dark"), ("mesh", "light"), ("cloud", "dark"), ("image", "light"), ("mesh", "dark")],
+)
+def test_what_is_below_lights_up(kind, scheme, visit, tmp_path):
+    shown = visit(SHAPES[kind](), scheme=scheme)
+    pixels = """() => {
+        const lit = new Set(window.explorer.stage.lit);
+        return window.explorer.stage.raster.colours.reduce((count, colour) => count + lit.has(colour), 0);
+    }"""
+    lit = []
+    for step in (0, 500, 1000):
+        shown.locator("#height").fill(str(step))
+        settle(shown)
+        lit.append(shown.evaluate(pixels))
+    assert lit[0] == 0
+    assert lit[0] < lit[1] < lit[2]
+    before = shown.locator("#shape").screenshot()
+    shown.locator("#height").fill("400")
+    settle(shown)
+    assert shown.locator("#shape").screenshot() != before
+    folder = Path(os.environ.get("EULERSCAN_SCREENSHOTS", tmp_path))
+    shown.screenshot(path=folder / f"explore-{kind}-{scheme}.png")
+    assert (folder / f"explore-{kind}-{scheme}.png").stat().st_size > 10_000
+
+
+def test_turning_a_shape_changes_the_picture_but_no_number(visit):
+    shown = visit(SHAPES["mesh"]())
+    before, numbers = shown.locator("#shape").screenshot(), read_numbers(shown)
+    box = shown.locator("#shape").bounding_box()
+    shown.mouse.move(box["x"] + 100, box["y"] + 100)
+    shown.mouse.down()
+    shown.mouse.move(box["x"] + 260, box["y"] + 150)
+    shown.mouse.up()
+    shown.wait_for_timeout(300)
+    dragged = shown.locator("#shape").screenshot()
+    shown.locator("#shape").focus()
+    shown.keyboard.press("ArrowUp")
+    shown.wait_for_timeout(300)
+    turned = shown.locator("#shape").screenshot()
+    shown.locator("#reset").click()
+    shown.wait_for_timeout(300)
+    assert len({before, dragged, turned}) == 3
+    assert read_numbers(shown) == numbers
+    assert shown.evaluate("[window.explorer.stage.around, window.explorer.stage.above]") == [-1.05, 0.42]
+
+
+def test_everything_can_be_reached_by_keyboard(visit):
+    shown = visit(SHAPES["mesh"]())
+    reached = []
+    for _ in range(6):
+        shown.keyboard.press("Tab")
+        reached.append(shown.evaluate("document.activeElement.id"))
+    assert reached == ["shape", "azimuth", "elevation", "height", "sweep", "reset"]
+    shown.locator("#height").focus()
+    shown.keyboard.press("ArrowRight")
+    assert shown.locator("#height").input_value() == "501"
+    for slider in ("azimuth", "elevation", "height"):
+        assert shown.locator(f"label[for={slider}]").inner_text()
+
+
+def test_a_sweep_runs_to_the_top_and_stops(visit):
+    shown = visit(SHAPES["graph"]())
+    shown.locator("#height").fill("950")
+    shown.locator("#sweep").click()
+    assert shown.locator("#sweep").inner_text() == "Stop"
+    shown.get_by_role("button", name="Sweep the height").wait_for(timeout=20_000)
+    assert shown.locator("#height").input_value() == "1000"
+
+
+@pytest.mark.parametrize("kind", ["graph", "mesh"])
+def test_a_click_on_the_transform_goes_there(kind, visit):
+    shown = visit(SHAPES[kind]())
+    settle(shown)
+    left, top, right, bottom = shown.evaluate("window.explorer.placed.box")
+    place = {"x": left + 0.75 * (right - left), "y": top + 0.25 * (bottom - top)}
+    shown.locator("#transform").click(position=place)
+    assert 700 < int(shown.locator("#height").input_value()) < 800
+    settle(shown)
+    rows, row = shown.evaluate("[window.explorer.image.rows, window.explorer.row]")
+    assert abs(row - rows // 4) <= 2  # a row is less than a pixel
+    direction = torch.tensor(shown.evaluate("window.explorer.direction"))
+    assert direction @ es.directions.uniform(rows, len(direction))[row] > 0.999  # the sliders have whole degrees
+
+
+def test_the_name_of_a_file_cannot_break_the_page(visit):
+    name = "</script><script>document.title='broken'</script>&amp;{{style}}.ply"
+    shown = visit(SHAPES["cloud"](), name=name)
+    assert shown.locator("#name").inner_text() == name
+    assert shown.title() == f"{name} · eulerscan"
+    assert shown.evaluate("document.scripts.length") == 1  # that of the data has removed itself
+
+
+def test_names_that_are_no_text_are_written_all_the_same():
+    assert "shape?.ply" in page(torch.rand(3, 2), name="shape\udcff.ply")
+
+
+def test_the_page_holds_the_exact_transform():
+    shape = testing.known_shapes()["graph"].complex
+    text = page(shape, name="graph", unit_ball=False, radius=2.0, num_directions=5, num_thresholds=9)
+    data = json.loads(text.split('id="data">')[1].split("</script>")[0])
+    values = np.frombuffer(base64.b64decode(data["transform"]["base64"]), dtype="<f4").reshape(5, 9)
+    expected = es.ect(shape, es.directions.circle(5, dtype=torch.float64), es.thresholds(9, 2.0, dtype=torch.float64))[0]
+    assert values.tolist() == expected.tolist()
+    assert "https://" not in text
+    assert "http://" not in text
+
+
+def test_of_large_meshes_the_surface_is_drawn_and_what_sticks_out_of_it():
+    sphere = testing.sphere(5).complex
+    far = torch.cat([sphere.points, torch.tensor([[2.0, 0, 0], [3.0, 0, 0]], dtype=torch.float64)])
+    edges, triangles = sphere.simplices
+    whiskers = torch.tensor([[0, 0], [1, len(sphere.points)]])  # a chord between two poles, and one into the open
+    shape = es.Complex(far, [torch.cat([edges.long(), whiskers], dim=1), triangles])
+    data = json.loads(page(shape, name="whiskers").split('id="data">')[1].split("</script>")[0])
+    drawn = {kind: np.frombuffer(base64.b64decode(a["base64"]), dtype="<u4") for kind, a in data["drawn"].items()}
+    assert len(drawn["triangles"]) == triangles.shape[1]
+    assert drawn["edges"].tolist() == [edges.shape[1], edges.shape[1] + 1]
+    assert drawn["vertices"].tolist() == [len(far) - 1]
+
+
+@pytest.mark.parametrize(
+    ("shape", "text"),
+    [
+        (torch.rand(5, 4), "plane or in space to be explored, got points of dimension 4"),
+        (torch.rand(2, 5, 2), "one complex to be explored, got 2"),
+        (torch.rand(MOST_SIMPLICES + 1, 2), "at most 1,000,000 simplices, .* got 1,000,001. Make the mesh or image coarser"),
+        (torch.rand(0, 2), "at least one point"),
+    ],
+)
+def test_what_cannot_be_explored_is_named(shape, text):
+    with pytest.raises(ValueError, match=text):
+        page(shape, name="too much")
