@@ -99,7 +99,7 @@ def superpixels(seeds: int, as_published: bool) -> Iterator[Run]:
         ("ECT+MLP, meshes", "mlp", {}, "mnist", {"form": "meshes"}),
     ]
     if not as_published:
-        rows.append(("WECT+CNN, graphs", "cnn", graphs, "mnist-superpixels", {"weighted": True}))
+        rows.append(("WECT+CNN, graphs", "cnn", graphs | {"dropout": 0.3}, "mnist-superpixels", {"weighted": True}))
     for seed in range(seeds):
         for row, model, options, dataset, data in rows:
             architecture = _ours(model, "superpixels", as_published, **options)
