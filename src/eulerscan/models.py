@@ -188,7 +188,6 @@ class ECTDeepSets(Classifier):
             "embedding": (256,),
             "hidden": (256,),
             "dropout": 0.3,
-            "divide_by": "vertices",
         },
     }
 
