@@ -1,27 +1,33 @@
 # Every target sets up what it needs: a fresh machine wants Python 3.11+, pip and make, nothing else.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+# On Windows, from a shell such as Git Bash: make PYTHON=python test
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+EXE := $(if $(filter Windows_NT,$(OS)),.exe)
 PEERS := build/peers
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # For what is installed, and for what pip builds in environments of its own.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
+# Text files are UTF-8, on every system.
+export PYTHONUTF8 := 1
 
-.PHONY: help demo test lint typecheck check bench clean
+.PHONY: help demo test lint typecheck check docs release bench clean
 help:
 	@echo "make demo    set up, train a classifier of handwritten digits, write runs/demo/"
 	@echo "make test    set up, lint, type-check, run all tests"
+	@echo "make docs    set up, build the documentation: build/docs/index.html"
+	@echo "make release set up, build wheel and sdist in dist/, try them in an empty environment"
 	@echo "make bench   set up, measure speed and memory against the dense formulation and other packages"
 	@echo "make clean   remove everything that the other targets made"
 
-$(BIN)/python:
+$(BIN)/python$(EXE):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "eulerscan needs Python 3.11 or newer; name one: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
-$(VENV)/all: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/all: pyproject.toml constraints.txt | $(BIN)/python$(EXE)
 	$(PIP) pip
 	$(PIP) --editable ".[all]"
 	@touch $@
@@ -57,11 +63,20 @@ typecheck: $(VENV)/dev
 check: $(VENV)/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
 
+# The tests build the documentation too, with warnings as errors, and install wheel and sdist into an empty environment.
 test: lint typecheck check
+
+docs: $(VENV)/dev
+	$(BIN)/python -m sphinx -W -n -b html docs build/docs
+
+release: $(VENV)/dev
+	rm -rf dist
+	$(BIN)/python -m build
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_release.py
 
 bench: $(VENV)/bench $(PEERS)/pyect
 	$(BIN)/python benchmarks/transform.py
 
 clean:
-	rm -rf $(VENV) build dist runs/demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) build dist docs/_made runs/demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks docs examples -name __pycache__ -type d -prune -exec rm -rf {} +

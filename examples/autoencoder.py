@@ -69,4 +69,4 @@ def main(steps: int = 2000, batch: int = 32, num_points: int = 64, seed: int = 0
 
 if __name__ == "__main__":
     before, after = main()
-    print(f"loss on new clouds: {before:.5f} before, {after:.5f} after")  # noqa: T201
+    print(f"loss on new clouds: {before:.5f} before, {after:.5f} after")

@@ -6,11 +6,15 @@ import os
 import sys
 from collections.abc import Sequence
 
+from . import __version__
 from .extras import require
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0 if all went well, 1 if some of the work could not be done, 2 if nothing could."""
+    if list(sys.argv[1:] if arguments is None else arguments) == ["--version"]:
+        print(f"eulerscan {__version__}")
+        sys.exit(0)
     try:
         tyro = require("tyro", extra="cli")
         from .commands import COMMANDS

@@ -1,0 +1,91 @@
+"""How Sphinx builds the documentation: ``make docs``. Nothing is fetched from the network, by the build or by the pages."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import commands  # noqa: E402
+import pictures  # noqa: E402
+
+import eulerscan  # noqa: E402
+
+project = "eulerscan"
+author = "The eulerscan developers"
+copyright = author
+version = release = eulerscan.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+exclude_patterns = ["_made"]
+myst_heading_anchors = 3
+
+default_role = None
+add_module_names = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+# As lists: a field can have only one name, and our arguments of one meaning share a line.
+napoleon_use_param = False
+napoleon_custom_sections = [("Attributes", "params_style")]
+nitpicky = True
+
+html_theme = "furo"
+html_title = f"eulerscan {version}"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
+html_show_copyright = False
+html_copy_source = False
+html_theme_options = {"navigation_with_keys": True}
+
+# Types of other libraries, which have their own documentation, and aliases that stand for what their names say.
+nitpick_ignore = [("py:mod", "eulerscan.variants")]  # its functions are documented under their public names
+nitpick_ignore_regex = [
+    ("py:.*", r"(torch|np|numpy|nn|data|matplotlib|distributed|dask|collections|typing|pathlib|os)\..*"),
+    ("py:class", r"Tensor|Axes|Figure|Path|Callable|Sequence|Any|Literal|Module|Optimizer|Generator|Real|T"),
+    (
+        "py:class",
+        r"Shape|Term|Start|Optimiser|MakeOptimiser|Stopped|Norm|Reduction|DivideBy|Pixels|Indices|Options|Epoch|Extend|Failure|dict\[str|_Array",
+    ),
+]
+
+
+def by_last_name(app: Any, env: Any, node: Any, content: Any) -> Any:
+    """Docstrings name things as the code does, ``:class:`Complex```: link to what is documented under that last name."""
+    if node.get("refdomain") != "py":
+        return None
+    name = node["reftarget"].rpartition(".")[2]
+    known = env.domains["py"].objects.items()
+    found = [full for full, entry in known if full.rpartition(".")[2] == name and not entry.aliased and full.count(".") <= 2]
+    if len(found) != 1:
+        return None
+    node["reftarget"] = found[0]
+    return env.domains["py"].resolve_xref(env, node["refdoc"], app.builder, "obj", found[0], node, content)
+
+
+def as_plain_text(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Formulas of docstrings as text, since what typesets them in a browser comes from the network."""
+    text = re.sub(r":math:`([^`]*)`", r"*\1*", "\n".join(lines))
+    if what in ("property", "attribute"):
+        text = text.replace(": ", ", ", 1)  # a colon would make a type of what stands before it
+    for command, letter in ((r"\lambda", "λ"), (r"\sigma", "σ"), (r"\ ", " ")):
+        text = text.replace(command, letter)
+    lines[:] = text.split("\n")
+
+
+def make_files(app: Any) -> None:
+    """Pictures, and the help texts of all commands."""
+    pictures.draw(HERE / "_made")
+    commands.write(HERE / "_made")
+
+
+def setup(app: Any) -> None:
+    app.connect("builder-inited", make_files)
+    app.connect("missing-reference", by_last_name)
+    app.connect("autodoc-process-docstring", as_plain_text, priority=100)

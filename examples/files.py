@@ -1,0 +1,70 @@
+"""Analyse a folder of mesh files: transforms as a table, and the nearest neighbour of every shape.
+
+    python examples/files.py [FOLDER] [--output FOLDER]
+
+Without a folder it makes one with boxes, balls and rings of random proportions, turned at random, in three formats. The
+same without Python: eulerscan transform, distances and plot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import trimesh
+
+import eulerscan as es
+from eulerscan.distances import distance_matrix
+from eulerscan.folders import readable
+
+
+def make_files(folder: Path, count: int) -> None:
+    """So many shapes of each kind, as PLY, STL and OFF."""
+    chance = np.random.default_rng(0)
+    kinds = {
+        "box": lambda: trimesh.creation.box(chance.uniform(0.5, 1.5, 3)).subdivide().subdivide(),
+        "ball": lambda: trimesh.creation.icosphere(subdivisions=2, radius=chance.uniform(0.5, 1.5)),
+        "ring": lambda: trimesh.creation.torus(1.0, chance.uniform(0.2, 0.5)),
+    }
+    for kind, make in kinds.items():
+        for number in range(count):
+            mesh = make()
+            mesh.apply_transform(trimesh.transformations.random_rotation_matrix(chance.random(3)))
+            mesh.export(folder / f"{kind}-{number}.{('ply', 'stl', 'off')[number % 3]}")
+
+
+def main(folder: Path, output: Path) -> float:
+    """Read all, transform, compare; returns which part of the shapes has a neighbour of its own kind."""
+    paths = readable(folder)
+    shapes = es.collate([es.read(path) for path in paths])
+    print(f"{len(paths)} files: {shapes}")
+    print(f"Euler characteristics that occur: {sorted(set(shapes.euler_characteristic().tolist()))}")
+
+    # Curves in increasing order at every height: which direction sees what does not matter then, nor how a shape lies.
+    transforms = es.ect(shapes.unit_ball(), es.directions.fibonacci(128), es.thresholds(64)).sort(dim=1).values
+    output.mkdir(parents=True, exist_ok=True)
+    table = np.column_stack([[path.name for path in paths], transforms.flatten(1).int().numpy()])
+    np.savetxt(output / "transforms.csv", table, fmt="%s", delimiter=",")
+
+    distances = distance_matrix(transforms, thresholds=es.thresholds(64))
+    distances.fill_diagonal_(float("inf"))
+    nearest = distances.argmin(dim=1).tolist()
+    for i, j in enumerate(nearest[:9]):
+        print(f"  {paths[i].name:<12} is nearest to {paths[j].name:<12} distance {distances[i, j]:.3f}")
+    alike = [paths[i].name.split("-")[0] == paths[j].name.split("-")[0] for i, j in enumerate(nearest)]
+    print(f"{100 * np.mean(alike):.0f} % of the shapes have a neighbour of their own kind; the table is in {output}")
+    return float(np.mean(alike))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", help="of mesh, point, graph or image files; made if not given")
+    parser.add_argument("--output", type=Path, default=Path("runs/files"), help="folder for the table")
+    parser.add_argument("--quick", action="store_true", help="a few files, to see that it works")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as made:
+        if options.folder is None:
+            make_files(Path(made), count=3 if options.quick else 20)
+        main(options.folder or Path(made), options.output)

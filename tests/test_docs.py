@@ -1,0 +1,223 @@
+"""The documentation builds, says what there is, and what it tells people to type works."""
+
+import doctest
+import functools
+import importlib
+import inspect
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import eulerscan as es
+from eulerscan import commands
+from eulerscan.cli import main
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if "_made" not in path.parts)
+TEXTS = [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md"))]
+# Pages whose commands are quick enough to be run in order, together with their Python. Of all others they are only parsed.
+RUN = {"guides/files.md"}
+# Pages whose Python needs a cluster: it is only compiled.
+NOT_RUN = {"many-machines.md"}
+SHELLS = ("sh", "bash")
+# Modules that people import; what they define without an underscore, or list in __all__, is public.
+PUBLIC = [
+    "",
+    "advising",
+    "augmentation",
+    "convert",
+    "datasets",
+    "directions",
+    "distances",
+    "fitting",
+    "invariant",
+    "losses",
+    "metrics",
+]
+PUBLIC += ["models", "plot", "sklearn", "testing", "training"]
+# Without an underscore because a module beside them uses them, but not for people.
+SHARED = {
+    "eulerscan.models.Pool",
+    *(f"eulerscan.distances.{name}" for name in ("scaled", "direct", "check_pair", "common", "check_p")),
+}
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+
+
+def blocks(page: Path, *languages: str) -> list[tuple[str, str]]:
+    """Language and text of the code of a page."""
+    return [(language, text) for language, text in FENCE.findall(page.read_text("utf-8")) if language in languages]
+
+
+def command_lines(text: str) -> list[list[str]]:
+    """The words of every call of eulerscan in a shell block."""
+    lines = text.replace("\\\n", " ").splitlines()
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("eulerscan ")]
+
+
+def named(pages: list[Path]) -> list:
+    return [pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in pages]
+
+
+@pytest.mark.parametrize("page", named([page for page in PAGES if blocks(page, "python", "pycon")]))
+def test_the_code_of_a_page_runs_in_order(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    namespace: dict[str, object] = {}
+    name = page.relative_to(DOCS).as_posix()
+    for language, text in blocks(page, "python", "pycon", *SHELLS):
+        if language == "python":
+            code = compile(text, str(page), "exec")
+            if name not in NOT_RUN:
+                exec(code, namespace)
+        elif language == "pycon":
+            check_outputs(text, namespace, page.name)
+        elif name in RUN:
+            for words in command_lines(text):
+                with pytest.raises(SystemExit) as exit:
+                    main(words)
+                assert exit.value.code == 0, words
+
+
+def check_outputs(text: str, namespace: dict[str, object], name: str) -> None:
+    """What is printed must be what the page says."""
+    example = doctest.DocTestParser().get_doctest(text, namespace, name, name, 0)
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    failed, _ = runner.run(example, out=report.append, clear_globs=False)
+    assert not failed, "".join(report)
+    namespace.update(example.globs)
+
+
+@pytest.mark.parametrize("page", named([page for page in TEXTS if blocks(page, *SHELLS)]))
+def test_every_command_on_a_page_is_understood(page, monkeypatch):
+    calls = []
+
+    def recorded(command):
+        @functools.wraps(command)
+        def call(*arguments, **options):
+            calls.append(command.__name__)
+
+        return call
+
+    for name, command in commands.COMMANDS.items():
+        if name != "data":  # those without a command of their own are harmless
+            monkeypatch.setitem(commands.COMMANDS, name, recorded(command))
+    expected = [words for _, text in blocks(page, *SHELLS) for words in command_lines(text)]
+    for words in expected:
+        with pytest.raises(SystemExit) as exit:
+            main(words)
+        assert exit.value.code == 0, words
+    assert len(calls) == sum(words[0] not in ("data", "--version", "--help") for words in expected)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The documentation as HTML, built with every warning an error."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-b", "html", str(DOCS), str(folder)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def test_the_documentation_builds_without_a_warning_and_needs_no_network(site):
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > len(PAGES)
+    for page in pages:
+        text = page.read_text("utf-8")
+        loaded = re.findall(r"<(?:script|img|iframe)[^>]*\ssrc=\"([^\"]+)\"|<link[^>]*\shref=\"([^\"]+)\"", text)
+        outside = [address for pair in loaded for address in pair if re.match(r"(https?:)?//", address)]
+        assert not outside, (page.name, outside)
+        assert str(ROOT) not in text, f"{page.name} names a folder of this machine"
+
+
+def test_every_link_between_files_leads_somewhere():
+    dead = []
+    for page in TEXTS:
+        if not page.exists():
+            continue
+        text = FENCE.sub("", page.read_text("utf-8"))
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            file = (page.parent / path) if path else page
+            made = "_made" in Path(path).parts  # drawn when the documentation is built
+            if not (made or file.exists()) or (anchor and anchor not in anchors(file)):
+                dead.append(f"{page.relative_to(ROOT)}: {target}")
+    assert not dead
+
+
+def anchors(file: Path) -> set[str]:
+    """The anchors that the headings of a Markdown file have."""
+    headings = re.findall(r"^#+ (.+)$", file.read_text("utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def documented() -> list[str]:
+    """The full names that the reference lists."""
+    names, module = [], ""
+    for page in sorted((DOCS / "api").glob("*.rst")):
+        for kind, name in re.findall(r"^\.\. (\S+):: (\S+)$", page.read_text("utf-8"), flags=re.MULTILINE):
+            if kind in ("py:module", "currentmodule"):
+                module = name
+            elif kind.startswith("auto"):
+                names.append(f"{module}.{name}")
+    return names
+
+
+def test_every_documented_name_exists():
+    names = documented()
+    assert len(names) > 50
+    assert len(names) == len(set(names))
+    for name in names:
+        module, _, attribute = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), attribute), name
+
+
+def test_every_public_name_is_documented_and_has_a_docstring():
+    known = {id(getattr(importlib.import_module(name.rpartition(".")[0]), name.rpartition(".")[2])) for name in documented()}
+    missing, silent = [], []
+    for part in PUBLIC:
+        module = importlib.import_module(f"eulerscan.{part}" if part else "eulerscan")
+        for name, thing in public(module).items():
+            full = f"{module.__name__}.{name}"
+            if full in SHARED:
+                continue
+            if id(thing) not in known:
+                missing.append(full)
+            if callable(thing) and not inspect.getdoc(thing):
+                silent.append(full)
+    assert not missing
+    assert not silent
+
+
+def public(module: ModuleType) -> dict[str, object]:
+    """What a module offers: what it lists, or else the functions and classes that it defines without an underscore."""
+    if hasattr(module, "__all__"):
+        found = {name: getattr(module, name) for name in module.__all__}
+        return {name: thing for name, thing in found.items() if not isinstance(thing, ModuleType)}
+    return {
+        name: thing
+        for name, thing in vars(module).items()
+        if not name.startswith("_")
+        and (inspect.isfunction(thing) or inspect.isclass(thing))
+        and thing.__module__ == module.__name__
+    }
+
+
+def test_every_command_has_its_help_on_the_page_of_commands():
+    text = (DOCS / "api" / "commands.md").read_text("utf-8")
+    for name in commands.COMMANDS:
+        assert f"## eulerscan {name}" in text, name
+
+
+def test_every_module_that_the_package_offers_is_public_here():
+    offered = {name for name in es.__all__ if isinstance(getattr(es, name), ModuleType)}
+    assert offered <= set(PUBLIC)
