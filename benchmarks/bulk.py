@@ -34,7 +34,7 @@ import trimesh
 from works import Report
 
 import eulerscan as es
-from eulerscan.transform_files import load_transforms
+from eulerscan.bulk.files import load_transforms
 
 SIZE, SAMPLE, SHARDS = 32, 200, 16
 CORES = len(os.sched_getaffinity(0))

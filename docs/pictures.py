@@ -23,7 +23,7 @@ from matplotlib.textpath import TextPath
 import eulerscan as es
 from eulerscan import plot
 from eulerscan.fitting import fit_points
-from eulerscan.plot_fit import Recorder
+from eulerscan.plot.fits import Recorder
 
 LIT, DARK = "#e8743b", "0.35"
 

@@ -11,12 +11,22 @@ import trimesh
 from deadly import die_at_two
 
 import eulerscan as es
-from eulerscan import bulk, workers
-from eulerscan.bulk import transform_folder, transform_shard, transformed
+from eulerscan.bulk import (
+    Settings,
+    find_shapes,
+    first_dimension,
+    load_transforms,
+    transform_folder,
+    transform_shard,
+    transformed,
+    workers,
+    write_transforms,
+)
+from eulerscan.bulk import (
+    shards as sharding,
+)
+from eulerscan.bulk.files import parquet_metadata
 from eulerscan.folders import readable
-from eulerscan.sources import find_shapes, first_dimension
-from eulerscan.transform_files import load_transforms, parquet_metadata, write_transforms
-from eulerscan.transforms import Settings
 
 SMALL = Settings(3, 8, 10)
 SMOOTH = Settings(3, 8, 10, scale=20.0)
@@ -82,16 +92,16 @@ def test_features_depend_on_no_other_shape(folder, source, settings):
 
 def test_features_do_not_depend_on_how_many_are_read_at_once(source, monkeypatch):
     whole = np.concatenate([values for _, values in transformed(source, SMOOTH, [])])
-    monkeypatch.setattr(bulk, "FILES_AT_ONCE", 3)
+    monkeypatch.setattr(sharding, "FILES_AT_ONCE", 3)
     some = list(transformed(source, SMOOTH, []))
     assert len(some) > 5
     np.testing.assert_array_equal(whole, np.concatenate([values for _, values in some]))
 
 
 def test_large_files_are_read_alone(monkeypatch):
-    monkeypatch.setattr(bulk, "BYTES_AT_ONCE", 10)
-    assert list(bulk._portions([4, 4, 4, 20, 1, 1])) == [(0, 2), (2, 3), (3, 4), (4, 6)]
-    assert list(bulk._portions([])) == []
+    monkeypatch.setattr(sharding, "BYTES_AT_ONCE", 10)
+    assert list(sharding._portions([4, 4, 4, 20, 1, 1])) == [(0, 2), (2, 3), (3, 4), (4, 6)]
+    assert list(sharding._portions([])) == []
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_goes_on(folder, source):
@@ -133,7 +143,7 @@ def test_the_dimension_is_that_of_the_first_shape_that_can_be_read(source, tmp_p
 def test_a_file_is_the_same_in_every_run_and_however_many_came_at_once(source, ending, settings, tmp_path, monkeypatch):
     first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"
     write_transforms(first, settings, transformed(source, settings, []))
-    monkeypatch.setattr(bulk, "FILES_AT_ONCE", 5)
+    monkeypatch.setattr(sharding, "FILES_AT_ONCE", 5)
     time.sleep(2.1 if ending == "npz" and settings is SMALL else 0)  # the clock of ZIP files goes in steps of two seconds
     write_transforms(second, settings, transformed(source, settings, []))
     assert first.read_bytes() == second.read_bytes()
@@ -167,7 +177,7 @@ def test_a_second_run_does_nothing_and_a_lost_part_is_made_again(source, tmp_pat
     first = transform_folder(source, SMALL, tmp_path, shards=4)
     whole, times = content(tmp_path), {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
     with monkeypatch.context() as patch:
-        patch.setattr(bulk, "transform_shard", lambda *a: pytest.fail("nothing was to be done"))
+        patch.setattr(sharding, "transform_shard", lambda *a: pytest.fail("nothing was to be done"))
         assert transform_folder(source, SMALL, tmp_path) == first
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")} == times
     (tmp_path / "parts" / "part-00002.parquet").unlink()

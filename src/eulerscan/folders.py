@@ -80,11 +80,16 @@ def try_to_read(path: Path, failures: list[Failure], **options: Any) -> Complex 
     """The shape in a file, or ``None`` and one failure more."""
     try:
         return read(path, **options)
-    except OSError as error:
-        failures.append(Failure(path, error.strerror or str(error)))
-    except ValueError as error:
-        failures.append(Failure(path, str(error).removeprefix(f"{path}: ")))
+    except (OSError, ValueError) as error:
+        failures.append(Failure(path, reason(error, path)))
     return None
+
+
+def reason(error: Exception, path: Path) -> str:
+    """Why a file could not be read, without its name."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).removeprefix(f"{path}: ") or type(error).__name__
 
 
 def check_dimensions(shapes: Iterable[Complex], paths: Iterable[Path]) -> None:

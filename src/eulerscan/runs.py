@@ -108,7 +108,7 @@ class Config:
 
     def write(self, path: Path) -> None:
         with replacing(path) as partial:
-            partial.write_text(json.dumps(asdict(self), indent=2) + "\n")
+            partial.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, path: Path) -> Config:
@@ -117,7 +117,7 @@ class Config:
             hint = f" Those inside it are: {', '.join(inside)}." if inside else ""
             raise FileNotFoundError(f"{path} is missing: {path.parent} is not the folder of a run.{hint}")
         try:
-            values = json.loads(path.read_text())
+            values = json.loads(path.read_text(encoding="utf-8"))
             model = {**values["model"], "hidden": values["model"]["hidden"] and tuple(values["model"]["hidden"])}
             training = {**values["training"], "augmentation": Augmentation(**values["training"]["augmentation"])}
             return cls(
@@ -178,7 +178,7 @@ def start(
     result = _result(config, model, trained, evaluate(model, dataset, "test"), folder)
     if distributed.is_first():
         with replacing(folder / "result.json") as partial:
-            partial.write_text(json.dumps(result, indent=2) + "\n")
+            partial.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     return result
 
 
@@ -259,7 +259,7 @@ def check_same_data(config: Config, dataset: Dataset) -> None:
 
 def _read_result(path: Path) -> dict[str, Any]:
     try:
-        result = json.loads(path.read_text())
+        result = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}.") from None
     if not isinstance(result, dict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any, Literal
 
@@ -16,10 +16,9 @@ from . import directions as spheres
 from .checks import positive
 from .complexes import Complex
 from .extras import require
-from .functional import ect
 from .functional import thresholds as even_thresholds
 from .shapes import as_complex, as_tensor
-from .variants import channels, derivative, sect, superlevel
+from .variants import VARIANTS, Variant
 
 _base = require("sklearn.base", extra="sklearn")
 _parallel = require("sklearn.utils.parallel", extra="sklearn")
@@ -30,14 +29,6 @@ MARGIN = 1.1  # a learned radius leaves room, as that of thresholds() does aroun
 SHAPES_AT_ONCE = 256  # the same for any number of jobs
 
 _Array = np.ndarray[Any, Any]
-Variant = Literal["ect", "sect", "derivative", "superlevel", "channels"]
-VARIANTS: dict[str, Callable[..., Tensor]] = {
-    "ect": ect,
-    "sect": sect,
-    "derivative": lambda *grid, scale: derivative(ect(*grid, scale=scale)),
-    "superlevel": superlevel,
-    "channels": channels,
-}
 
 
 class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: ignore[misc, name-defined]

@@ -257,7 +257,7 @@ class _Kept:
         if distributed.is_first():
             # A line may have been written whose epoch was not: it will be done again.
             lines = "".join(json.dumps(record) + "\n" for record in history)
-            (self.folder / "metrics.jsonl").write_text(lines)
+            (self.folder / "metrics.jsonl").write_text(lines, encoding="utf-8")
         return history, best_epoch
 
     def epoch(self, history: list[Epoch], best_epoch: int) -> None:
@@ -269,7 +269,7 @@ class _Kept:
         if distributed.is_first():
             if is_best:
                 checkpoints.save_model(self.model, self.folder / "model.safetensors")
-            with (self.folder / "metrics.jsonl").open("a") as lines:
+            with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(history[-1]) + "\n")
             # Last: who is killed before this does the epoch again and writes the same files.
             progress = {"history": history, "best_epoch": best_epoch, "settings": self.settings}

@@ -6,6 +6,7 @@ Each takes what :func:`ect` takes and is differentiable where it is.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
 import torch
@@ -17,6 +18,7 @@ from .kernels.portable import ascending_error
 from .shapes import Shape, as_complex, as_tensor
 
 Extend = Literal["max", "mean"]
+Variant = Literal["ect", "sect", "derivative", "superlevel", "channels"]
 
 
 def ecc(shape: Shape, direction: Tensor, thresholds: Tensor, *, scale: float | Tensor = math.inf) -> Tensor:
@@ -104,7 +106,7 @@ def wect(
     if extend not in get_args(Extend):
         raise ValueError(f"extend must be one of {', '.join(get_args(Extend))}, got {extend!r}.")
     if weights is not None:
-        complex = _weighted(complex, weights, extend)
+        complex = weigh(complex, weights, extend)
     elif complex.packed_weights is None:
         raise ValueError("wect needs weights and the shape has none. Give those of the vertices, weights=[V], or use ect().")
     return ect(complex, directions, thresholds, scale=scale)
@@ -204,7 +206,7 @@ def _only(complex: Complex, level: int) -> Complex:
     return Complex._make(complex.points, offsets, complex.rows, simplices, packed)
 
 
-def _weighted(complex: Complex, weights: Any, extend: Extend) -> Complex:
+def weigh(complex: Complex, weights: Any, extend: Extend = "max") -> Complex:
     """The complex with weights of the vertices, and those of the simplices that follow from them."""
     weights = as_tensor(weights, "weights")
     count = len(complex.points)
@@ -223,3 +225,13 @@ def _weighted(complex: Complex, weights: Any, extend: Extend) -> Complex:
         corners = weights[columns]
         parts.append(corners.amax(dim=0) if extend == "max" else corners.mean(dim=0))
     return Complex._make(complex.points, complex.offsets, complex.rows, complex.packed_simplices, torch.cat(parts))
+
+
+VARIANTS: Mapping[Variant, Callable[..., Tensor]] = {
+    "ect": ect,
+    "sect": sect,
+    "derivative": lambda *grid, scale: derivative(ect(*grid, scale=scale)),
+    "superlevel": superlevel,
+    "channels": channels,
+}
+"""By name, for settings: each takes a shape, directions, thresholds and ``scale=``."""

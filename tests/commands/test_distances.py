@@ -8,7 +8,7 @@ import trimesh
 from PIL import Image
 
 import eulerscan as es
-from eulerscan.plot_distances import draw_distances
+from eulerscan.plot.distances import draw_distances
 
 
 @pytest.fixture

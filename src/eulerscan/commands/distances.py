@@ -12,15 +12,14 @@ from torch import Tensor
 from tyro.conf import Positional, arg
 
 from ..atomic import replacing
-from ..bulk import transformed
+from ..bulk import Transforms, load_transforms, transformed
 from ..convert import read
 from ..distances import check_p, distance_matrix
 from ..extras import progress_bar
 from ..folders import Failure
 from ..invariant import circular_distance, rotation_distance
-from ..plot_distances import draw_distances, save
+from ..plot.distances import draw_distances, save
 from ..tables import comma_separated
-from ..transform_files import Transforms, load_transforms
 from .options import report_failures
 from .plot import FIGURES
 from .recipe import Recipe

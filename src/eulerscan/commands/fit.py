@@ -10,7 +10,7 @@ from tyro.conf import Positional
 
 from ..convert import WRITABLE, read, write
 from ..fitting import fit_points
-from ..plot_fit import Recorder, animate, draw_points
+from ..plot.fits import Recorder, animate, draw_points
 
 
 def fit(

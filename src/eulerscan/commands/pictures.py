@@ -17,8 +17,8 @@ from ..runs import load
 def draw_run(folder: Path, dataset: Dataset) -> None:
     """Write training curves, confusion matrix, directions and the transforms of a few shapes beside a run."""
     model, config = load(folder)
-    history = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    result = json.loads((folder / "result.json").read_text())
+    history = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     layer = model.transform
 
     training = plot.figure(6, 3.5)

@@ -12,7 +12,7 @@ from ..checks import positive
 from ..complexes import Complex
 from ..extras import progress
 from ..folders import Failure, try_to_read
-from ..plot_overview import draw_overview
+from ..plot.overview import draw_overview
 from .options import parse_pairs, report_failures
 
 FIGURES = (".png", ".pdf", ".svg")

@@ -89,7 +89,7 @@ def predict(
     header = ["file", "class", "probability"]
     if output is not None:
         with replacing(output) as partial:
-            partial.write_text(comma_separated([*header, *config.classes], rows))
+            partial.write_text(comma_separated([*header, *config.classes], rows), encoding="utf-8")
         print(f"{len(rows)} predictions in {output}")
     elif rows:
         print(aligned(header, [[file, name, f"{probability:.3f}"] for file, name, probability, *_ in rows]))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..sources import Source, first_dimension
-from ..transforms import Settings, Variant
+from ..bulk import Settings, Source, first_dimension
+from ..variants import Variant
 from .options import parse_pairs
 
 

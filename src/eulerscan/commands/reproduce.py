@@ -65,6 +65,6 @@ def reproduce(
         records = [record for record in read(lines) if record["key"] in wanted]
         if records:
             render(name, records, results)
-            print((results / f"{name}.md").read_text())
+            print((results / f"{name}.md").read_text(encoding="utf-8"))
         else:
             print(f"{lines}: nothing there yet")

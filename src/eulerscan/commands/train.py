@@ -78,7 +78,7 @@ def train(
             draw_run(output / f"seed-{training.seed}", found)
     summary = summarise(results)
     with replacing(output / "summary.json") as partial:
-        partial.write_text(json.dumps(summary, indent=2) + "\n")
+        partial.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     print(_table(results, summary))
     print(f"\n{found.name}: {len(found)} shapes, {len(found.classes)} classes; runs in {output}")
     if plots:

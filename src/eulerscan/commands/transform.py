@@ -10,13 +10,11 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from ..bulk import transform_folder, transformed
+from ..bulk import Settings, Source, find_shapes, transform_folder, transformed, write_transforms
+from ..bulk.files import ENDINGS, companion
 from ..convert import READABLE
 from ..extras import progress_bar
 from ..folders import Failure
-from ..sources import Source, find_shapes
-from ..transform_files import ENDINGS, companion, write_transforms
-from ..transforms import Settings
 from .options import report_failures
 from .recipe import Recipe
 
@@ -74,7 +72,7 @@ def transform(
                 settings,
                 output,
                 shards=shards,
-                processes=processes or len(os.sched_getaffinity(0)),
+                processes=processes or os.cpu_count() or 1,
                 scheduler=scheduler,
                 ended=bar.update,
             )

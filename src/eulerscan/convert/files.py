@@ -62,7 +62,7 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
     Example:
         >>> import tempfile
         >>> file = Path(tempfile.mkdtemp()) / "points.csv"
-        >>> _ = file.write_text("x,y\\n0,0\\n1,0\\n0,1\\n")
+        >>> _ = file.write_text("x,y\\n0,0\\n1,0\\n0,1\\n", encoding="utf-8")
         >>> read(file)
         Complex(num_complexes=1, dim=2, points=3)
     """

@@ -43,7 +43,7 @@ def read_many(paths: Sequence[str | os.PathLike[str]], **options: Any) -> tuple[
     Example:
         >>> import tempfile
         >>> file = Path(tempfile.mkdtemp()) / "points.csv"
-        >>> _ = file.write_text("0,0\\n1,0\\n0,1\\n")
+        >>> _ = file.write_text("0,0\\n1,0\\n0,1\\n", encoding="utf-8")
         >>> batches, errors = read_many([file, "missing.csv", file])
         >>> batches[2]
         Batch(positions=[0, 2], complex=Complex(num_complexes=2, dim=2, points=6))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
-from ..complexes import Complex
 from ..extras import require
+from ..variants import weigh
 from .dataset import Dataset
 from .lattice import triangulate
 
@@ -37,11 +36,5 @@ def digits(name: str = "digits", *, form: str = "meshes", threshold: int = 7) ->
     foreground = torch.ones_like(images, dtype=torch.bool) if form == "pixels" else images > threshold
     shapes = triangulate(foreground, dimension=FORMS[form])
     if form == "pixels":
-        shapes = _weighted(shapes, images.reshape(-1) / BRIGHTEST)
+        shapes = weigh(shapes, images.reshape(-1) / BRIGHTEST)
     return Dataset(name, shapes, labels, tuple(str(digit) for digit in bunch.target_names))
-
-
-def _weighted(shapes: Complex, brightness: Tensor) -> Complex:
-    """The same complexes, with weights ``[V]`` of the vertices and the largest of them for every other simplex."""
-    weights = [brightness, *(brightness[columns].amax(dim=0) for columns in shapes.simplices)]
-    return Complex(shapes.points, shapes.simplices, weights=weights, batch=shapes.batch, num_complexes=len(shapes))

@@ -15,7 +15,7 @@ from ..atomic import replacing
 from ..complexes import Complex
 from ..fitting import Fit, Transform, fit_directions, fit_points
 from ..functional import ect
-from ..plot_fit import Recorder, animate, draw_points
+from ..plot.fits import Recorder, animate, draw_points
 from .running import append, machine, read
 
 NOISE = 0.05

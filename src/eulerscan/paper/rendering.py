@@ -138,4 +138,4 @@ def _draw_ablation(cells: Cells, folder: Path) -> None:
 
 def _write(path: Path, text: str) -> None:
     with replacing(path) as partial:
-        partial.write_text(text)
+        partial.write_text(text, encoding="utf-8")

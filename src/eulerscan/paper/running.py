@@ -60,7 +60,7 @@ def read(results: Path) -> list[Record]:
     """The records of a file, without a last line that was cut off while it was written."""
     if not results.exists():
         return []
-    return [json.loads(line) for line in results.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    return [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
 
 
 def execute(run: Run, folder: Path) -> Record:
@@ -111,7 +111,7 @@ def machine() -> dict[str, Any]:
 
 def _processor() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()

@@ -1,4 +1,4 @@
-"""Pictures for a paper or a talk. Every function draws on ``ax`` (a new one if ``None``) and returns it."""
+"""What is drawn on one pair of axes: shapes, transforms, curves, directions, training."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .complexes import Complex
-from .extras import require
-from .plot_simplices import draw_plain, draw_weighted
-from .shapes import Shape, as_complex
-from .surface import outer_triangles
+from ..complexes import Complex
+from ..extras import require
+from ..shapes import Shape, as_complex
+from ..surface import outer_triangles
+from .simplices import draw_plain, draw_weighted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from ..atomic import replacing
+from ..complexes import Complex
+from ..convert.many import read_many
+from ..folders import Failure, reason
+from ..tables import comma_separated
 from . import workers
-from .atomic import replacing
-from .complexes import Complex
-from .convert.many import read_many
-from .folders import Failure
+from .files import Piece, parquet_metadata, write_parquet
+from .settings import Settings
 from .sources import Source
-from .tables import comma_separated
-from .transform_files import Piece, parquet_metadata, write_parquet
-from .transforms import Settings
 
 FILES_AT_ONCE, BYTES_AT_ONCE = 256, 2**23
 SHARD = 1000  # files, where nobody says how many shards there shall be
@@ -48,7 +48,7 @@ def transform_shard(folder: Path, names: Sequence[str], settings: Settings) -> S
         The transforms of those that could be read, in the order of ``names``, and why others could not.
     """
     batches, errors = read_many([folder / name for name in names], **settings.reading, dtype=torch.float64)
-    reasons = {i: _reason(error, folder / names[i]) for i, error in errors.items()}
+    reasons = {i: reason(error, folder / names[i]) for i, error in errors.items()}
     values: dict[int, np.ndarray[Any, Any]] = {}
     for dim, (positions, complex) in batches.items():
         if dim == settings.dim:
@@ -71,12 +71,6 @@ def _transform(
             return
         for i, position in enumerate(positions):  # one of them is to blame
             _transform([position], complex[i], settings, values, reasons)
-
-
-def _reason(error: Exception, path: Path) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(error).removeprefix(f"{path}: ") or type(error).__name__
 
 
 def transformed(
@@ -115,7 +109,7 @@ class Job:
 
 def write_part(job: Job) -> None:
     """Transform a shard and write its part, whole or not at all. Whoever does it writes the same bytes."""
-    from . import __version__
+    from .. import __version__
 
     if job.version != __version__:
         raise RuntimeError(f"eulerscan is {__version__} on {socket.gethostname()} and {job.version} where the work began.")
@@ -161,7 +155,7 @@ def transform_folder(
     Returns:
         The files that are in no part.
     """
-    from . import __version__
+    from .. import __version__
 
     source = source._replace(folder=source.folder.resolve())
     output = output.resolve()
@@ -181,10 +175,10 @@ def transform_folder(
     else:
         outcomes = workers.on_dask(write_part, jobs, address=scheduler)
     undone: dict[Path, list[Failure]] = {}
-    for done, reason in outcomes:
+    for done, problem in outcomes:
         ended(len(done.source.names))
-        if reason is not None and not _is_finished(done):  # a worker may be lost after its part was written
-            undone[done.part] = [Failure(Path(name), f"{done.part.name} is not done: {reason}") for name in done.source.names]
+        if problem is not None and not _is_finished(done):  # a worker may be lost after its part was written
+            undone[done.part] = [Failure(Path(name), f"{done.part.name} is not done: {problem}") for name in done.source.names]
     failures: list[Failure] = []
     for part in parts:
         failures += undone[part] if part in undone else _failures(part)
@@ -196,10 +190,10 @@ def transform_folder(
 
 def _begin(source: Source, settings: Settings, output: Path, shards: int | None) -> int:
     """Say what the parts will be made of, or check that it is what they were begun with. The number of shards."""
-    from . import __version__
+    from .. import __version__
 
     manifest = output / "manifest.json"
-    before = json.loads(manifest.read_text()) if manifest.exists() else None
+    before = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else None
     default = max(1, -(-len(source.names) // SHARD)) if before is None else before["shards"]
     now = {
         "version": __version__,
@@ -238,6 +232,6 @@ def _failures(part: Path) -> list[Failure]:
 
 
 def _write_if_new(path: Path, content: str) -> None:
-    if not path.exists() or path.read_text() != content:
+    if not path.exists() or path.read_text(encoding="utf-8") != content:
         with replacing(path) as partial:
-            partial.write_text(content)
+            partial.write_text(content, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Fit points or directions until a transform is the wanted one."""
+"""Fit points, or the vertices of a shape, until their transform is the wanted one."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from .checks import positive
-from .complexes import Complex
+from ..checks import positive
+from ..complexes import Complex
+from ..extras import progress_bar
+from ..losses import edge_length_loss, edge_lengths, laplacian_loss
+from ..shapes import Shape
 from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of
-from .extras import progress_bar
-from .fits import Fit, found
 from .goals import RADIUS, Goal, for_points, one_complex
 from .inverse import Transform, back_project, uniform_in_ball
-from .losses import edge_length_loss, edge_lengths, laplacian_loss
-from .shapes import Shape
-from .turning import fit_directions
-
-__all__ = ["Fit", "Transform", "back_project", "fit_directions", "fit_points"]
+from .results import Fit, found
 
 Start = Literal["random", "back-projection"]
 Term = Callable[[Complex], Tensor]

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .atomic import replacing
-from .extras import require
-from .transforms import Settings
+from ..atomic import replacing
+from ..extras import require
+from .settings import Settings
 
 Piece = tuple[list[str], np.ndarray[Any, Any]]
 ENDINGS = (".npz", ".csv", ".parquet")
@@ -64,7 +64,7 @@ def write_transforms(path: Path, settings: Settings, pieces: Iterable[Piece]) ->
     beside = companion(path)
     if beside is not None:
         with replacing(beside) as partial:
-            partial.write_text(json.dumps(described(settings), indent=1) + "\n")
+            partial.write_text(json.dumps(described(settings), indent=1) + "\n", encoding="utf-8")
 
 
 def load_transforms(path: Path) -> Transforms:

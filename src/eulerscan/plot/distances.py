@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from .atomic import replacing
-from .extras import require
-from .plot import SEQUENTIAL, figure
+from ..atomic import replacing
+from ..extras import require
+from .drawing import SEQUENTIAL, figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

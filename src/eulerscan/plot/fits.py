@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from . import plot
-from .atomic import replacing
-from .complexes import Complex
-from .extras import require
-from .fitting import Fit
+from .. import plot
+from ..atomic import replacing
+from ..complexes import Complex
+from ..extras import require
+from ..fitting import Fit
 
 
 @dataclass

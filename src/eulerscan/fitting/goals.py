@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from . import directions as spheres
-from .checks import positive
-from .complexes import Complex
-from .functional import ect
-from .functional import thresholds as even_thresholds
+from .. import directions as spheres
+from ..checks import positive
+from ..complexes import Complex
+from ..functional import ect
+from ..functional import thresholds as even_thresholds
+from ..losses import soft_scale
+from ..shapes import Shape, as_complex
 from .inverse import Transform, sharpest
-from .losses import soft_scale
-from .shapes import Shape, as_complex
 
 RADIUS = 1.1
 NUM_STAGES = 4

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad, softplus
 
-from .checks import positive
-from .functional import ect
-from .shapes import Shape
+from ..checks import positive
+from ..functional import ect
+from ..shapes import Shape
 
 FALL = 1e-3  # how much the curve of a cloud may fall, relative to its top, before it is taken for something else
 

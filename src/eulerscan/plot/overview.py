@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from . import directions as spheres
-from . import plot
-from .atomic import replacing
-from .complexes import Complex
-from .extras import require
-from .functional import ect, thresholds
+from .. import directions as spheres
+from .. import plot
+from ..atomic import replacing
+from ..complexes import Complex
+from ..extras import require
+from ..functional import ect, thresholds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

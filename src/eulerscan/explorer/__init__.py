@@ -17,14 +17,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import __version__
-from . import directions as spheres
-from .atomic import replacing
-from .complexes import Complex
-from .functional import ect, thresholds
-from .shapes import Shape, as_complex
-from .simplices import NAMES
-from .surface import outer_triangles
+from .. import __version__
+from .. import directions as spheres
+from ..atomic import replacing
+from ..complexes import Complex
+from ..functional import ect, thresholds
+from ..shapes import Shape, as_complex
+from ..simplices import NAMES
+from ..surface import outer_triangles
 
 MOST_SIMPLICES = 1_000_000
 """Vertices, edges, triangles and so on of a shape that a page takes.

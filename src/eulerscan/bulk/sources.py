@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .convert import READABLE, read
+from ..convert import READABLE, read
 
 
 class Source(NamedTuple):

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from . import directions as spheres
-from .checks import positive
-from .complexes import Complex
-from .functional import ect
-from .functional import thresholds as even_thresholds
-from .variants import channels, derivative, sect, superlevel
-
-Variant = Literal["ect", "sect", "derivative", "superlevel", "channels"]
+from .. import directions as spheres
+from ..checks import positive
+from ..complexes import Complex
+from ..functional import thresholds as even_thresholds
+from ..variants import VARIANTS, Variant
 
 
 @dataclass(frozen=True)
@@ -53,8 +50,8 @@ class Settings:
             raise ValueError(f"radius must be positive and finite, got {self.radius}.")
         if not self.scale > 0:
             raise ValueError(f"scale must be positive, got {self.scale}.")
-        if self.variant not in get_args(Variant):
-            raise ValueError(f"variant must be one of {', '.join(get_args(Variant))}, got {self.variant!r}.")
+        if self.variant not in VARIANTS:
+            raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {self.variant!r}.")
         if "dtype" in self.reading:
             raise ValueError("dtype is no option here: shapes are transformed in float64, and transforms stored in float32.")
 
@@ -79,11 +76,8 @@ class Settings:
         """The transforms of shapes, ``[B, T, H]`` or ``[B, K, T, H]``; each depends on no other shape."""
         complex = complex.to(torch.float64)
         complex = complex.unit_ball() if self.unit_ball else complex
-        grid = (self.directions, self.thresholds)
-        if self.variant == "channels":
-            return channels(complex, *grid, scale=self.scale, max_dim=self.dim).float()
-        transform = {"sect": sect, "superlevel": superlevel}.get(self.variant, ect)(complex, *grid, scale=self.scale)
-        return (derivative(transform) if self.variant == "derivative" else transform).float()
+        options = {"max_dim": self.dim} if self.variant == "channels" else {}
+        return VARIANTS[self.variant](complex, self.directions, self.thresholds, scale=self.scale, **options).float()
 
     def columns(self) -> list[str]:
         """A name for each number of a transform: ``d0_t0`` is the first direction and threshold. ``s1_d0_t0`` is of edges."""

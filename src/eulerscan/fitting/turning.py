@@ -10,18 +10,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import directions as spheres
-from .checks import positive
-from .complexes import Complex
+from .. import directions as spheres
+from ..checks import positive
+from ..complexes import Complex
+from ..extras import progress_bar
+from ..functional import ect
+from ..functional import thresholds as even_thresholds
+from ..losses import soft_scale
+from ..shapes import Shape
 from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of
-from .extras import progress_bar
-from .fits import Fit, found
-from .functional import ect
-from .functional import thresholds as even_thresholds
 from .goals import RADIUS, Goal, checked_scales, not_sharper, one_complex, peak
 from .inverse import Transform
-from .losses import soft_scale
-from .shapes import Shape
+from .results import Fit, found
 
 PLACES = 256  # to look for a better direction on the circle: less than one and a half degrees apart
 

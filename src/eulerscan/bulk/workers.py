@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from .extras import require
+from ..extras import require
 
 Job = TypeVar("Job")
 Work = Callable[[Job], object]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .complexes import Complex
+from ..complexes import Complex
 from .descent import Descent, Path, Stopped
 from .goals import Goal
 

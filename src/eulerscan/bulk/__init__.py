@@ -1,0 +1,20 @@
+"""Folders of files, however many: read, transformed and written in shards, here or on a cluster."""
+
+from .files import Transforms, load_transforms, write_transforms
+from .settings import Settings
+from .shards import Shard, transform_folder, transform_shard, transformed
+from .sources import Source, find_shapes, first_dimension
+
+__all__ = [
+    "Settings",
+    "Shard",
+    "Source",
+    "Transforms",
+    "find_shapes",
+    "first_dimension",
+    "load_transforms",
+    "transform_folder",
+    "transform_shard",
+    "transformed",
+    "write_transforms",
+]
