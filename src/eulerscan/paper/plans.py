@@ -137,9 +137,12 @@ def small_graphs(seeds: int, as_published: bool) -> Iterator[Run]:
 
 def modelnet(seeds: int, as_published: bool) -> Iterator[Run]:
     """Point clouds of everyday objects: with the paper's head, which forgets which direction a curve is from, and with ours."""
-    settings = Training(epochs=40, learning_rate=2e-3, schedule="cosine", augmentation=Augmentation(rotate=18.0, jitter=0.01))
+    settings = Training(epochs=30, learning_rate=2e-3, schedule="cosine", augmentation=Augmentation(rotate=18.0, jitter=0.01))
     rows = (
-        ("ECT+CNN", Architecture("cnn", "superpixels", circular=True, increments=True, dropout=0.3)),
+        (
+            "ECT+CNN",
+            Architecture("cnn", None, 96, 32, scale=20.0, circular=True, increments=True, hidden=(44, 44), dropout=0.3),
+        ),
         ("ECT+Deep Sets", Architecture("deepsets", "modelnet", increments=True)),
     )
     for seed, (row, model), num_points in itertools.product(range(seeds), rows, (100, 1000)):
