@@ -1,26 +1,14 @@
-"""Shapes whose transform is known, and properties that every transform of shapes should have.
-
-The assertions take any function of a complex, so that you can call them on your own layers and models:
-
-    >>> from eulerscan import ECTLayer
-    >>> assert_order_invariant(ECTLayer(dim=2), disc(7).complex)
-"""
+"""Shapes whose transform is known."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from .complexes import Complex, collate
-from .functional import ect
-from .kernels import reference
-from .shapes import Shape, as_complex
-
-Transform = Callable[[Complex], Tensor]
+from ..complexes import Complex
 
 
 @dataclass(frozen=True)
@@ -137,143 +125,6 @@ def random_graph(
         raise ValueError(f"num_edges must be at most {len(chosen)} for {num_vertices} vertices, got {num_edges}.")
     points = 2 * torch.rand(num_vertices, dim, generator=generator, dtype=dtype) - 1
     return KnownShape(Complex(points, [pairs[:, chosen]]), euler=num_vertices - num_edges)
-
-
-def assert_order_invariant(
-    transform: Transform,
-    shape: Shape,
-    *,
-    generator: torch.Generator | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
-) -> None:
-    """The order of complexes, vertices, simplices, and of the vertices of a simplex, must not matter.
-
-    Args:
-        transform: A function of a complex with one row a complex, such as a layer.
-        shape: One or many complexes, or anything :func:`as_complex` understands.
-        generator: Where the shuffling comes from.
-        rtol, atol: As in :func:`torch.testing.assert_close`.
-    """
-    complex = as_complex(shape)
-    shuffled, order = shuffle(complex, generator=generator)
-    _assert_close("the order matters", transform(shuffled), transform(complex)[order], rtol, atol)
-
-
-def assert_batch_independent(
-    transform: Transform, shape: Shape, *, rtol: float | None = None, atol: float | None = None
-) -> None:
-    """Each complex alone must give what it gives among the others."""
-    complex = as_complex(shape)
-    alone = torch.cat([transform(complex[b]) for b in range(complex.num_complexes)])
-    _assert_close("a complex depends on its neighbours", alone, transform(complex), rtol, atol)
-
-
-def assert_rotation_consistent(
-    transform: Callable[[Complex, Tensor], Tensor],
-    shape: Shape,
-    directions: Tensor,
-    *,
-    generator: torch.Generator | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
-) -> None:
-    """Turning shape and directions together must change nothing.
-
-    Args:
-        transform: A function of a complex and directions ``[T, dim]``.
-        shape: One or many complexes, or anything :func:`as_complex` understands.
-        directions: ``[T, dim]``.
-        generator: Where the rotation comes from.
-        rtol, atol: As in :func:`torch.testing.assert_close`.
-    """
-    complex = as_complex(shape)
-    normal = torch.randn(complex.dim, complex.dim, generator=generator, dtype=torch.float64)
-    rotation = torch.linalg.qr(normal).Q.to(device=complex.device, dtype=complex.points.dtype)
-    turned = transform(complex.with_points(complex.points @ rotation.T), directions @ rotation.T)
-    _assert_close("a rotation matters", turned, transform(complex, directions), rtol, atol)
-
-
-def assert_equals_reference(
-    shape: Shape,
-    directions: Tensor,
-    thresholds: Tensor,
-    *,
-    scale: float = math.inf,
-    transform: Callable[..., Tensor] = ect,
-    rtol: float | None = None,
-    atol: float | None = None,
-) -> None:
-    """A transform must equal the dense formula of the paper, and so must its gradients.
-
-    The gradients of points, directions, thresholds and scale are compared if ``scale`` is finite, that of the weights always if
-    there are any.
-
-    Args:
-        shape, directions, thresholds, scale: Arguments of the transform.
-        transform: A function like :func:`ect`.
-        rtol, atol: As in :func:`torch.testing.assert_close`.
-    """
-    complex = as_complex(shape)
-    got, expected = (
-        _values_and_gradients(function, complex, directions, thresholds, scale) for function in (transform, _dense)
-    )
-    for name, value in expected.items():
-        _assert_close(f"{name} differ from the reference", got[name], value, rtol, atol)
-
-
-def _dense(complex: Complex, directions: Tensor, thresholds: Tensor, *, scale: Tensor) -> Tensor:
-    layout = (complex.packed_simplices, complex.offsets, complex.rows)
-    return reference.ect(complex.points, directions, thresholds, scale, complex.packed_weights, *layout)
-
-
-def _values_and_gradients(
-    transform: Callable[..., Tensor], complex: Complex, directions: Tensor, thresholds: Tensor, scale: float
-) -> dict[str, Tensor]:
-    """The transform, and the gradients of a fixed weighting of its entries."""
-    steepness = torch.full((), scale, dtype=complex.points.dtype, device=complex.device)
-    names = ("points", "directions", "thresholds", "scale") if math.isfinite(scale) else ()
-    given = (complex.points, directions, thresholds, steepness)
-    points, directions, thresholds, steepness = inputs = [t.detach().clone().requires_grad_(bool(names)) for t in given]
-    complex = complex.with_points(points)
-    if complex.packed_weights is not None:
-        weights = complex.packed_weights.detach().clone().requires_grad_()
-        complex = Complex._make(points, complex.offsets, complex.rows, complex.packed_simplices, weights)
-        names, inputs = (*names, "weights"), [*(inputs if names else ()), weights]
-    value = transform(complex, directions, thresholds, scale=steepness)
-    results = {"values": value.detach()}
-    if names:
-        assert value.requires_grad, "gradients differ from the reference: the result has none"
-        upstream = torch.linspace(-1, 1, value.numel(), dtype=value.dtype, device=value.device).view_as(value)
-        gradients = torch.autograd.grad(value, inputs, upstream, materialize_grads=True)
-        results |= {f"gradients of {name}": gradient for name, gradient in zip(names, gradients, strict=True)}
-    return results
-
-
-def _assert_close(fault: str, got: Tensor, expected: Tensor, rtol: float | None, atol: float | None) -> None:
-    torch.testing.assert_close(got, expected, rtol=rtol, atol=atol, msg=lambda text: f"{fault}: {text}")
-
-
-def shuffle(complex: Complex, *, generator: torch.Generator | None = None) -> tuple[Complex, Tensor]:
-    """The same complexes in another order of everything, and which old complex each new one is."""
-
-    def permutation(n: int) -> Tensor:
-        return torch.randperm(n, generator=generator)
-
-    parts = []
-    order = permutation(complex.num_complexes)
-    for b in order.tolist():
-        one = complex[b]
-        moved = permutation(len(one.points))
-        place = torch.empty_like(moved)
-        place[moved] = torch.arange(len(moved))
-        columns = [permutation(s.shape[1]) for s in one.simplices]
-        simplices = [place[s.long()][permutation(len(s))][:, column] for s, column in zip(one.simplices, columns, strict=True)]
-        weights = one.weights
-        if weights is not None:
-            weights = tuple(w[p] for w, p in zip(weights, (moved, *columns), strict=True))
-        parts.append(Complex(one.points[moved], simplices, weights=weights, num_complexes=1))
-    return collate(parts) if parts else complex, order
 
 
 def _angles(n: int, dtype: torch.dtype) -> Tensor:
