@@ -141,7 +141,7 @@ def modelnet(seeds: int, as_published: bool) -> Iterator[Run]:
     rows = (
         (
             "ECT+CNN",
-            Architecture("cnn", None, 96, 32, scale=20.0, circular=True, increments=True, hidden=(44, 44), dropout=0.3),
+            Architecture("cnn", None, 96, 32, scale=20.0, circular=True, increments=True, hidden=(100, 100), dropout=0.3),
         ),
         ("ECT+Deep Sets", Architecture("deepsets", "modelnet", increments=True)),
     )
