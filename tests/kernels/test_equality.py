@@ -246,7 +246,8 @@ SOFT = {
 def takes_moments(complex, thresholds, scale, dtype):
     """Whether the transform of one complex does."""
     saturation = portable.SATURATION[dtype]
-    cells = make_cells(make_grid(thresholds.to(dtype).numpy(), scale, saturation), saturation, len(complex.points))
+    heights = thresholds.to(dtype).numpy()
+    cells = make_cells(make_grid(heights, scale, saturation), heights, len(complex.points))
     return occupied(complex.offsets.numpy(), 0) >= cells.worth
 
 

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from .grid import Grid
 from .lanes import WIDTH, add, divide, fill, load, multiply, store
+from .rows import turn
 
-# A series ends with an error of (half-width / pi) ** terms: 2e-9 in float32 (a saturation of 17), 4e-15 in float64.
-FEW_TERMS, MANY_TERMS = WIDTH, 2 * WIDTH
+# A series ends with an error of (half-width / pi) ** terms: 2e-9 in float32, 4e-15 in float64.
 HALF_WIDTHS = (0.25, 0.375)
 VERTICES_A_CELL = 0.5  # for each term: from there on moments are faster than windows
 SPARSE = 8  # one vertex in so many is expected to count where simplices may cancel the others
-LARGEST_TABLE = 2**18  # rows of eight
+LARGEST_TABLE = 2**21  # numbers
+CHUNK = 128  # vertices at a time, whose places stay in the fastest cache
 
 # Called by kernels alone: without an entry from Python, which takes longer to compile than some of them.
 inner = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -31,47 +32,57 @@ class Cells(NamedTuple):
     worth: float  # so many vertices make it worth while
     bottom: float
     density: float  # cells a unit of height
-    terms: int
     half_width: float  # of a cell, times scale
     firsts: NDArray[np.int64]  # [N], the window of a cell begins with this threshold
     ends: NDArray[np.int64]  # [N], and from this threshold on a cell is saturated
-    places: NDArray[np.int64]  # [N], rows of the table where the series of a cell begin
-    ready: NDArray[np.bool_]  # [N], whether they are there
-    table: NDArray[np.float64]  # [..., 8], for each cell, group of eight thresholds, and power
+    rows: NDArray[np.int64]  # [N], the row of the table for threshold 0 of a cell, if its window began there
+    ready: NDArray[np.bool_]  # [N], whether the table is filled
+    table: NDArray[np.float64]  # [..., terms], for each cell and threshold in its window
     moments: NDArray[np.float64]  # [N * 8, terms], for each cell and direction; zeros between two uses
-    pulls: NDArray[np.float64]  # [N * 8, terms], what the gradient of the curves asks of each power
-    scratch: NDArray[np.float64]  # [2, 8]
+    pulls: NDArray[np.floating]  # [N * 8, terms], what the gradient of the curves asks of each power
+    series: NDArray[np.float64]  # [terms, 8], one cell at work
+    sums: NDArray[np.float64]  # [H, 8], of the curves, or their gradient; zeros between two curves
+    # The vertices at work, their cells, where in them they are, their slopes; and the lowest and highest cell.
+    vertices: NDArray[np.int64]  # [CHUNK]
+    places: NDArray[np.int32]  # [CHUNK, 8]
+    x: NDArray[np.floating]  # [CHUNK, 8]
+    slopes: NDArray[np.floating]  # [CHUNK, 8]
+    extremes: NDArray[np.float64]  # [2, 8]
 
 
 @njit(nogil=True, error_model="numpy")
-def make_cells(grid: Grid, saturation: float, most_vertices: int) -> Cells:
-    """Cells for complexes of up to ``most_vertices``; none where moments are not worth while for any."""
+def make_cells(grid: Grid, like: NDArray[np.floating], most_vertices: int) -> Cells:
+    """Cells for complexes of up to ``most_vertices``, in the dtype of ``like``; none where they are not worth while for any."""
     fenced, scale, reach = grid.fenced, grid.scale, grid.reach
     num_thresholds = len(fenced) - 2
-    terms, half_width = (FEW_TERMS, HALF_WIDTHS[0]) if saturation < 20 else (MANY_TERMS, HALF_WIDTHS[1])
+    terms, half_width = (WIDTH, HALF_WIDTHS[0]) if like.itemsize == 4 else (2 * WIDTH, HALF_WIDTHS[1])
     count, density, worth = 0, scale / (2 * half_width), np.inf
     bottom = fenced[1] - reach - 1 / density
     if grid.in_range and num_thresholds and math.isfinite(bottom):
         inner = math.ceil((fenced[num_thresholds] - fenced[1] + 2 * reach) * density)
         worth = VERTICES_A_CELL * terms * inner
         count = inner + 2 if most_vertices >= worth else 0
-    firsts, ends, places = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
-    first = place = 0
+    firsts, ends, rows = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    first = end = row = 0
     for cell in range(1, count - 1):
         while first < num_thresholds and fenced[1 + first] < bottom + cell / density - reach:
             first += 1
-        firsts[cell] = ends[cell] = first
-        places[cell] = place
-        while ends[cell] < num_thresholds and fenced[1 + ends[cell]] < bottom + (cell + 1) / density + reach:
-            ends[cell] += WIDTH
-            place += terms
+        end = max(first, end)
+        while end < num_thresholds and fenced[1 + end] < bottom + (cell + 1) / density + reach:
+            end += 1
+        firsts[cell], ends[cell], rows[cell] = first, end, row - first
+        row += -(-(end - first) // WIDTH) * WIDTH
     if count:
         firsts[-1] = ends[-1] = num_thresholds
-    if place > LARGEST_TABLE:
-        count, place, worth = 0, 0, np.inf
+    if max(row, count) * terms > LARGEST_TABLE:
+        count, row, worth = 0, 0, np.inf
+    dtype = like.dtype
     return Cells(
-        worth, bottom, density, terms, half_width, firsts, ends, places, np.zeros(count, np.bool_), np.empty((place, WIDTH)),
-        np.zeros((count * WIDTH, terms)), np.empty((count * WIDTH, terms)), np.empty((2, WIDTH)),
+        worth, bottom, density, half_width, firsts, ends, rows, np.zeros(count, np.bool_), np.empty((row, terms)),
+        np.zeros((count * WIDTH, terms)), np.empty((count * WIDTH, terms), dtype),
+        np.empty((terms, WIDTH)), np.zeros((num_thresholds, WIDTH)),
+        np.empty(CHUNK, np.int64), np.empty((CHUNK, WIDTH), np.int32), np.empty((CHUNK, WIDTH), dtype),
+        np.empty((CHUNK, WIDTH), dtype), np.empty((2, WIDTH)),
     )  # fmt: skip
 
 
@@ -97,21 +108,22 @@ def most_occupied(offsets):
 @inner
 def expand(cell, grid, cells):
     """Write the series of a cell, eight thresholds at a time, from f' = -half_width f (1 - f)."""
-    table, terms, half_width, decay = cells.table, cells.terms, cells.half_width, grid.decay
+    table, series, half_width, decay = cells.table, cells.series, cells.half_width, grid.decay
     factor = fill(math.exp(grid.scale * (cells.bottom - grid.centre + (cell + 0.5) / cells.density)))
-    row, one, minus = cells.places[cell], fill(1.0), fill(-1.0)
+    one, minus = fill(1.0), fill(-1.0)
     for j in range(cells.firsts[cell], cells.ends[cell], WIDTH):
         falling = multiply(factor, load(decay, 0, j))
         risen = divide(one, add(one, falling))
         fallen = multiply(falling, risen)
-        store(table, row, 0, risen)
-        store(table, row + 1, 0, multiply(fill(-half_width), multiply(risen, fallen)))
+        store(series, 0, 0, risen)
+        store(series, 1, 0, multiply(fill(-half_width), multiply(risen, fallen)))
         tilt = add(fallen, multiply(minus, risen))
-        for k in range(1, terms - 1):
+        for k in range(1, len(series) - 1):
             product = fill(0.0)
             for i in range(1, k):
-                product = add(product, multiply(load(table, row + i, 0), load(table, row + k - i, 0)))
-            change = add(multiply(tilt, load(table, row + k, 0)), multiply(minus, product))
-            store(table, row + k + 1, 0, multiply(fill(-half_width / (k + 1)), change))
-        row += terms
+                product = add(product, multiply(load(series, i, 0), load(series, k - i, 0)))
+            change = add(multiply(tilt, load(series, k, 0)), multiply(minus, product))
+            store(series, k + 1, 0, multiply(fill(-half_width / (k + 1)), change))
+        for k in range(0, len(series), WIDTH):
+            turn(table, cells.rows[cell] + j, k, series, k, 0)
     cells.ready[cell] = True

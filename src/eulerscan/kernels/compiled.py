@@ -49,7 +49,7 @@ def forward(
     num_complexes, num_directions, num_thresholds = result.shape
     grid = make_grid(thresholds, scale, saturation)
     field = np.empty((np.diff(offsets[0]).max() if num_complexes else 0, 2 * WIDTH), points.dtype)
-    cells = make_cells(grid, saturation, most_occupied(offsets))
+    cells = make_cells(grid, points, most_occupied(offsets))
     invalid = np.empty((1, WIDTH))
     block = np.empty((points.shape[1], WIDTH))
     curves = np.zeros((WIDTH, num_thresholds + WIDTH))
@@ -80,13 +80,13 @@ def backward(
     """Add to the gradients, recomputing what the forward pass did.
 
     No two tasks add to the same place: points and weights have a copy a share, directions a copy a range, thresholds and scale
-    a row a task. Gradients of points or weights that nobody needs have no entries; those
-    of thresholds and scale are complete only if ``of_grid``.
+    a row a task. Gradients of points, directions or weights that nobody needs have no entries;
+    those of thresholds and scale are complete only if ``of_grid``.
     """
     num_complexes, num_directions, num_thresholds = gradient.shape
     grid = make_grid(thresholds, scale, saturation)
     field = np.empty((np.diff(offsets[0]).max() if num_complexes else 0, 2 * WIDTH), points.dtype)
-    cells = make_cells(grid, saturation, len(field) if weight_gradient.shape[1] else most_occupied(offsets))
+    cells = make_cells(grid, points, len(field) if weight_gradient.shape[1] else most_occupied(offsets))
     invalid = np.empty((1, WIDTH))
     block = np.empty((points.shape[1], WIDTH))
     gradients = np.zeros((WIDTH, num_thresholds + WIDTH))

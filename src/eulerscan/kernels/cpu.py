@@ -60,7 +60,7 @@ class Problem(NamedTuple):
         shares = min(self.num_blocks, max(1, MOST_COPIES // self.num_ranges))
         num_tasks, finite = self.num_ranges * shares, math.isfinite(self.scale)
         of_points = np.zeros((shares, num_points if needs[0] else 0, dim))
-        of_directions = np.zeros((self.num_ranges, num_directions, dim))
+        of_directions = np.zeros((self.num_ranges, num_directions if needs[1] else 0, dim))
         of_thresholds = np.zeros((num_tasks, num_thresholds + WIDTH))
         of_scale = np.zeros(num_tasks)
         of_weights = np.zeros((shares, self.total if needs[4] else 0), self.points.dtype)

@@ -96,6 +96,8 @@ multiply = _lanewise(lambda builder, a, b: builder.fmul(a, b))
 divide = _lanewise(lambda builder, a, b: builder.fdiv(a, b))
 at_least = _lanewise(lambda builder, a, b: builder.fcmp_ordered(">=", a, b), types.boolean)
 differs = _lanewise(lambda builder, a, b: builder.fcmp_unordered("!=", a, b), types.boolean)
+larger = _lanewise(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
+smaller = _lanewise(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
 either = _lanewise(lambda builder, a, b: builder.or_(a, b))
 but_not = _lanewise(lambda builder, a, b: builder.and_(a, builder.not_(b)))
 
@@ -108,6 +110,22 @@ def choose(typing: Any, mask: Any, a: Any, b: Any) -> Any:
         return builder.select(*arguments)
 
     return a(mask, a, b), generate
+
+
+def multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    bits = 32 if isinstance(a.type.element, ir.FloatType) else 64
+    kind = ir.FunctionType(a.type, [a.type] * 3)
+    return builder.call(builder.module.declare_intrinsic(f"llvm.fmuladd.v{WIDTH}f{bits}", fnty=kind), (a, b, c))
+
+
+@intrinsic
+def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """``a * b + c``, in one instruction where the processor has one."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return multiply_add(builder, *arguments)
+
+    return a(a, b, c), generate
 
 
 @intrinsic
@@ -151,24 +169,3 @@ def total(typing: Any, value: Any) -> Any:
         return builder.extract_element(lanes, ir.Constant(ir.IntType(32), 0))
 
     return value.dtype(value), generate
-
-
-@intrinsic
-def powers(typing: Any, x: Any) -> Any:
-    """1, x, x^2, up to x^7."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        def vector(values: list[Any]) -> Any:
-            lanes = ir.Constant(ir.VectorType(first.type, len(values)), ir.Undefined)
-            for lane, value in enumerate(values):
-                lanes = builder.insert_element(lanes, value, ir.Constant(ir.IntType(32), lane))
-            return lanes
-
-        (first,) = arguments
-        second = builder.fmul(first, first)
-        fourth = builder.fmul(second, second)
-        low = vector([ir.Constant(first.type, 1.0), first, second, builder.fmul(second, first)])
-        high = builder.fmul(low, vector([fourth] * 4))
-        return builder.shuffle_vector(low, high, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), list(range(WIDTH))))
-
-    return Lanes(x)(x), generate

@@ -18,95 +18,127 @@ import math
 import numpy as np
 from numba import njit
 
-from .cells import expand, inner
+from .cells import CHUNK, expand, inner
 from .collapse import COEFFICIENT, HEIGHT
-from .lanes import WIDTH, add, any_lane, at_least, cast, choose, differs, fill, load, multiply, powers, store, total
-
-
-@njit(nogil=True, forceinline=True, error_model="numpy")
-def _positions(field, v, bottom, density, top, like):
-    """In which cell the heights of a vertex fall, and how far into it; of NaN, in the lowest."""
-    position = multiply(add(cast(load(field, v, HEIGHT), like), fill(-bottom)), fill(density))
-    position = choose(at_least(position, fill(0.0)), position, fill(0.0))
-    return choose(at_least(position, fill(top)), fill(top), position)
+from .lanes import WIDTH, add, any_lane, cast, choose, differs, fill, fused, larger, load, multiply, smaller, store, total
+from .rows import deposit, evaluate, real, turn, whole
 
 
 @inner
-def collect(field, count, width, cells):
-    """Add all vertices of a field to the moments."""
-    moments, scratch, bottom, density = cells.moments, cells.scratch, cells.bottom, cells.density
-    top, many = float(len(cells.ends) - 1), cells.terms > WIDTH
-    for v in range(count):
-        if not any_lane(differs(load(field, v, COEFFICIENT), fill(field.dtype.type(0)))):
-            continue
-        store(scratch, 0, 0, _positions(field, v, bottom, density, top, scratch))
-        for lane in range(width):
-            coefficient = np.float64(field[v, COEFFICIENT + lane])
-            if coefficient == 0.0:
-                continue
-            cell = int(scratch[0, lane])
-            row, x = cell * WIDTH + lane, 2 * (scratch[0, lane] - cell) - 1
-            series = multiply(fill(coefficient), powers(x))
-            store(moments, row, 0, add(load(moments, row, 0), series))
-            if many:
-                x4 = x * x * (x * x)
-                store(moments, row, WIDTH, add(load(moments, row, WIDTH), multiply(fill(x4 * x4), series)))
+def _place(field, first, last, cells, every):
+    """Find the cells of the vertices from ``first`` to ``last`` that count, or of every one.
+
+    Returns how many there are, and the lowest and highest of their cells; NaN falls in the lowest of all.
+    """
+    vertices, places, x, extremes = cells.vertices, cells.places, cells.x, cells.extremes
+    bottom, density, top = fill(-cells.bottom), fill(cells.density), fill(float(len(cells.ends) - 1))
+    lowest, highest, count = top, fill(0.0), 0
+    for v in range(first, last):
+        if every or any_lane(differs(load(field, v, COEFFICIENT), fill(field.dtype.type(0)))):
+            position = multiply(add(cast(load(field, v, HEIGHT), extremes), bottom), density)
+            position = smaller(larger(position, fill(0.0)), top)
+            lowest, highest = smaller(position, lowest), larger(position, highest)
+            cell = whole(position)
+            inside = add(position, multiply(fill(-1.0), real(cell)))
+            vertices[count] = v
+            store(places, count, 0, cell)
+            store(x, count, 0, cast(add(add(inside, inside), fill(-1.0)), x))
+            count += 1
+    store(extremes, 0, 0, lowest)
+    store(extremes, 1, 0, highest)
+    low, high = extremes[0, 0], extremes[1, 0]
+    for lane in range(1, WIDTH):
+        low, high = min(low, extremes[0, lane]), max(high, extremes[1, lane])
+    return count, int(low), int(high)
+
+
+@inner
+def _collect(field, count, cells):
+    """Add all vertices of a field to the moments: the lowest and the highest cell that they fall in."""
+    moments, vertices, places, x = cells.moments, cells.vertices, cells.places, cells.x
+    lowest, highest = len(cells.ends), -1
+    for first in range(0, count, CHUNK):
+        found, low, high = _place(field, first, min(first + CHUNK, count), cells, False)
+        if found:
+            lowest, highest = min(lowest, low), max(highest, high)
+        for i in range(found):
+            deposit(moments, places, i, load(field, vertices[i], COEFFICIENT), load(x, i, 0))
+    return lowest, highest
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def _is_empty(moments, row, terms):
-    empty = not any_lane(differs(load(moments, row, 0), fill(0.0)))
-    return empty and (terms == WIDTH or not any_lane(differs(load(moments, row, WIDTH), fill(0.0))))
+def _take(series, moments, cell):
+    """Move the moments of a cell to ``series [terms, 8]``, those of one power side by side."""
+    for k in range(0, moments.shape[1], WIDTH):
+        turn(series, k, 0, moments, WIDTH * cell, k)
+        for lane in range(WIDTH):
+            store(moments, WIDTH * cell + lane, k, fill(0.0))
 
 
 @inner
 def draw_cells(curves, jumps, field, count, width, grid, cells):
     """Like :func:`.sweep.draw`, by moments."""
-    collect(field, count, width, cells)
-    _, _, _, terms, _, firsts, ends, places, ready, table, moments, _, _ = cells
-    nothing = fill(0.0)
-    for cell in range(len(ends)):
+    firsts, ends, rows, table, moments, series, sums = (
+        cells.firsts, cells.ends, cells.rows, cells.table, cells.moments, cells.series, cells.sums
+    )  # fmt: skip
+    lowest, highest = _collect(field, count, cells)
+    for cell in range(lowest, highest + 1):
+        if not cells.ready[cell]:
+            expand(cell, grid, cells)
+        _take(series, moments, cell)
+        for j in range(firsts[cell], ends[cell]):
+            sum = load(sums, j, 0)
+            for k in range(len(series)):
+                sum = fused(fill(table[rows[cell] + j, k]), load(series, k, 0), sum)
+            store(sums, j, 0, sum)
+        store(jumps, ends[cell], 0, add(load(jumps, ends[cell], 0), load(series, 0, 0)))
+    for j in range(len(sums)):
         for lane in range(width):
-            row, place, end = cell * WIDTH + lane, places[cell], ends[cell]
-            if _is_empty(moments, row, terms):
-                continue
-            if not ready[cell]:
-                expand(cell, grid, cells)
-            for j in range(firsts[cell], end, WIDTH):
-                curve = load(curves, lane, j)
-                for k in range(terms):
-                    curve = add(curve, multiply(fill(moments[row, k]), load(table, place + k, 0)))
-                store(curves, lane, j, curve)
-                place += terms
-            jumps[end, lane] += moments[row, 0]
-            for k in range(0, terms, WIDTH):
-                store(moments, row, k, nothing)
+            curves[lane, j] += sums[j, lane]
+        store(sums, j, 0, fill(0.0))
 
 
 @inner
-def _pull(field, count, gradients, width, grid, cells, derivative):
-    """Fill the pulls of all cells that the field enters, or those of the derivative with respect to x."""
-    _, bottom, density, terms, _, firsts, ends, places, ready, table, _, pulls, scratch = cells
-    top = float(len(ends) - 1)
-    lowest, highest = fill(top), fill(0.0)
-    for v in range(count):
-        position = _positions(field, v, bottom, density, top, scratch)
-        lowest = choose(at_least(lowest, position), position, lowest)
-        highest = choose(at_least(position, highest), position, highest)
-    store(scratch, 0, 0, lowest)
-    store(scratch, 1, 0, highest)
-    for cell in range(int(scratch[0, :width].min()), int(scratch[1, :width].max()) + 1):
-        if not ready[cell]:
-            expand(cell, grid, cells)
-        for lane in range(width):
-            row = cell * WIDTH + lane
-            pulls[row, terms - 1] = 0.0
-            for k in range(derivative, terms):
-                place, pull = places[cell] + k, fill(0.0)
-                for j in range(firsts[cell], ends[cell], WIDTH):
-                    pull = add(pull, multiply(load(gradients, lane, j), load(table, place, 0)))
-                    place += terms
-                pulls[row, k - derivative] = total(pull) * (k if derivative else 1)
+def _pull(cell, suffixes, grid, cells, derivative):
+    """What the gradient of the curves, in ``cells.sums``, asks of each power of a cell, or of the slope there."""
+    first, end, row, table, pulls, series, sums = (
+        cells.firsts[cell], cells.ends[cell], cells.rows[cell], cells.table, cells.pulls, cells.series, cells.sums
+    )  # fmt: skip
+    if not cells.ready[cell]:
+        expand(cell, grid, cells)
+    steepness = grid.scale / cells.half_width
+    store(series, len(series) - 1, 0, fill(0.0))
+    for k in range(derivative, len(series)):
+        pull = fill(0.0)
+        for j in range(first, end):
+            pull = fused(fill(table[row + j, k]), load(sums, j, 0), pull)
+        store(series, k - derivative, 0, multiply(fill(k * steepness if derivative else 1.0), pull))
+    if not derivative:
+        store(series, 0, 0, add(load(series, 0, 0), load(suffixes, end, 0)))
+    for k in range(0, len(series), WIDTH):
+        turn(pulls, WIDTH * cell, k, series, k, 0)
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _reach(low, high, lowest, highest, suffixes, grid, cells, derivative):
+    """Fill the pulls from ``low`` to ``high`` too, where those from ``lowest`` to ``highest`` are there."""
+    if highest < lowest:
+        lowest, highest = low, low - 1
+    while highest < high:
+        highest += 1
+        _pull(highest, suffixes, grid, cells, derivative)
+    while lowest > low:
+        lowest -= 1
+        _pull(lowest, suffixes, grid, cells, derivative)
+    return lowest, highest
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _turn_gradients(sums, gradients, width):
+    """Those of one threshold side by side; zero in the lanes without a direction."""
+    for j in range(len(sums)):
+        for lane in range(WIDTH):
+            sums[j, lane] = gradients[lane, j] if lane < width else 0.0
 
 
 @inner
@@ -115,91 +147,78 @@ def descend_cells(
     gradients, field, origin, count, width, points, directions, grid, cells, of_grid,
 ):  # fmt: skip
     """Like :func:`.sweep.descend`, by moments; thresholds and scale only if ``of_grid``."""
-    scale_gradient = _descend_to_grid(threshold_gradient, task, gradients, field, count, width, grid, cells) if of_grid else 0.0
-    _pull(field, count, gradients, width, grid, cells, 1)
-    pulls, scratch, bottom, density = cells.pulls, cells.scratch, cells.bottom, cells.density
-    top, many, steepness = float(len(cells.ends) - 1), cells.terms > WIDTH, grid.scale / cells.half_width
-    turns, none, nothing = np.zeros((points.shape[1], WIDTH)), fill(field.dtype.type(0)), fill(0.0)
-    store(scratch, 1, 0, nothing)
-    for v in range(count):
-        coefficients = load(field, v, COEFFICIENT)
-        if not any_lane(differs(coefficients, none)):
+    _turn_gradients(cells.sums, gradients, width)
+    scale_gradient = _descend_to_grid(threshold_gradient, task, field, count, grid, cells) if of_grid else 0.0
+    pulls, vertices, places, x, slopes = cells.pulls, cells.vertices, cells.places, cells.x, cells.slopes
+    turns, none = np.zeros((points.shape[1], WIDTH)), fill(field.dtype.type(0))
+    lowest, highest = 0, -1
+    for first in range(0, count, CHUNK):
+        found, low, high = _place(field, first, min(first + CHUNK, count), cells, False)
+        if not found:
             continue
-        store(scratch, 0, 0, _positions(field, v, bottom, density, top, scratch))
-        for lane in range(width):
-            if field[v, COEFFICIENT + lane] == 0:
-                continue
-            cell = int(scratch[0, lane])
-            row, x = cell * WIDTH + lane, 2 * (scratch[0, lane] - cell) - 1
-            series = powers(x)
-            terms = multiply(load(pulls, row, 0), series)
-            if many:
-                x4 = x * x * (x * x)
-                terms = add(terms, multiply(multiply(load(pulls, row, WIDTH), fill(x4 * x4)), series))
-            scratch[1, lane] = steepness * total(terms)
-        counts = differs(coefficients, none)
-        slopes = choose(counts, multiply(cast(coefficients, scratch), load(scratch, 1, 0)), nothing)
-        unknown = differs(load(field, v, HEIGHT), load(field, v, HEIGHT))
-        if any_lane(unknown):
-            slopes = choose(counts, choose(unknown, fill(math.nan), slopes), slopes)
-            scale_gradient += total(slopes) * 0.0
+        lowest, highest = _reach(low, high, lowest, highest, cells.sums, grid, cells, 1)
+        for i in range(found):
+            coefficients, heights = load(field, vertices[i], COEFFICIENT), load(field, vertices[i], HEIGHT)
+            slope = multiply(coefficients, evaluate(pulls, places, i, load(x, i, 0)))
+            slope = choose(differs(coefficients, none), slope, none)
+            unknown = differs(heights, heights)
+            if any_lane(unknown):
+                slope = choose(differs(coefficients, none), choose(unknown, fill(field.dtype.type(math.nan)), slope), none)
+                scale_gradient += total(slope) * 0.0
+            store(slopes, i, 0, slope)
         for axis in range(points.shape[1]):
             if point_gradient.shape[1]:
-                point_gradient[share, origin + v, axis] += total(multiply(slopes, load(directions, axis, 0)))
-            store(turns, axis, 0, add(load(turns, axis, 0), multiply(slopes, fill(np.float64(points[origin + v, axis])))))
-    for lane in range(width):
-        for axis in range(points.shape[1]):
-            direction_gradient[range_index, start + lane, axis] += turns[axis, lane]
+                direction = cast(load(directions, axis, 0), field)
+                for i in range(found):
+                    point_gradient[share, origin + vertices[i], axis] += total(multiply(load(slopes, i, 0), direction))
+            if direction_gradient.shape[1]:
+                turned = none
+                for i in range(found):
+                    turned = fused(load(slopes, i, 0), fill(points[origin + vertices[i], axis]), turned)
+                store(turns, axis, 0, add(load(turns, axis, 0), cast(turned, turns)))
+    if direction_gradient.shape[1]:
+        for lane in range(width):
+            for axis in range(points.shape[1]):
+                direction_gradient[range_index, start + lane, axis] += turns[axis, lane]
     return scale_gradient
 
 
 @inner
-def _descend_to_grid(threshold_gradient, task, gradients, field, count, width, grid, cells):
+def _descend_to_grid(threshold_gradient, task, field, count, grid, cells):
     """Where the moments fall with a threshold; the place of a height in its cell matters to the scale."""
-    collect(field, count, width, cells)
-    _, bottom, density, terms, half_width, firsts, ends, places, ready, table, moments, _, _ = cells
-    thresholds, scale_gradient, narrow, nothing = grid.thresholds, 0.0, fill(-half_width / grid.scale), fill(0.0)
-    for cell in range(len(ends)):
-        middle = (cell + 0.5) / density  # above the bottom: heights may be large and close to each other
-        for lane in range(width):
-            row, place = cell * WIDTH + lane, places[cell]
-            if _is_empty(moments, row, terms):
-                continue
-            if not ready[cell]:
-                expand(cell, grid, cells)
-            for j in range(firsts[cell], ends[cell], WIDTH):
-                slope, shift = fill(0.0), fill(0.0)
-                for k in range(1, terms):
-                    weight = multiply(fill(np.float64(k)), load(table, place + k, 0))
-                    slope = add(slope, multiply(fill(moments[row, k - 1]), weight))
-                    shift = add(shift, multiply(fill(moments[row, k]), weight))
-                gradient = multiply(load(gradients, lane, j), fill(-1 / half_width))
-                slope, shift = multiply(gradient, slope), multiply(gradient, shift)
-                store(threshold_gradient, task, j, add(load(threshold_gradient, task, j), slope))
-                distance = add(add(load(thresholds, 0, j), fill(-bottom)), fill(-middle))
-                scale_gradient += total(add(multiply(slope, distance), multiply(shift, narrow)))
-                place += terms
-            for k in range(0, terms, WIDTH):
-                store(moments, row, k, nothing)
-    return scale_gradient
+    firsts, ends, rows, table, moments, series, sums = (
+        cells.firsts, cells.ends, cells.rows, cells.table, cells.moments, cells.series, cells.sums
+    )  # fmt: skip
+    thresholds, narrow, scale_gradient = grid.thresholds, fill(-cells.half_width / grid.scale), fill(0.0)
+    lowest, highest = _collect(field, count, cells)
+    for cell in range(lowest, highest + 1):
+        middle = (cell + 0.5) / cells.density  # above the bottom: heights may be large and close to each other
+        if not cells.ready[cell]:
+            expand(cell, grid, cells)
+        _take(series, moments, cell)
+        for j in range(firsts[cell], ends[cell]):
+            slope, shift = fill(0.0), fill(0.0)
+            for k in range(1, len(series)):
+                weight = fill(k * table[rows[cell] + j, k])
+                slope = fused(weight, load(series, k - 1, 0), slope)
+                shift = fused(weight, load(series, k, 0), shift)
+            gradient = multiply(load(sums, j, 0), fill(-1 / cells.half_width))
+            slope, shift = multiply(gradient, slope), multiply(gradient, shift)
+            threshold_gradient[task, j] += total(slope)
+            distance = fill(thresholds[0, j] - cells.bottom - middle)
+            scale_gradient = add(scale_gradient, add(multiply(slope, distance), multiply(shift, narrow)))
+    return total(scale_gradient)
 
 
 @inner
 def weigh_cells(field, gradients, suffixes, count, width, grid, cells):
     """Like :func:`.sweep.weigh`, by moments."""
-    _pull(field, count, gradients, width, grid, cells, 0)
-    pulls, scratch, bottom, density = cells.pulls, cells.scratch, cells.bottom, cells.density
-    ends, top, many = cells.ends, float(len(cells.ends) - 1), cells.terms > WIDTH
-    store(scratch, 1, 0, fill(0.0))
-    for v in range(count):
-        store(scratch, 0, 0, _positions(field, v, bottom, density, top, scratch))
-        for lane in range(width):
-            cell = int(scratch[0, lane])
-            row, x = cell * WIDTH + lane, 2 * (scratch[0, lane] - cell) - 1
-            series = powers(x)
-            terms = multiply(load(pulls, row, 0), series)
-            if many:
-                x4 = x * x * (x * x)
-                terms = add(terms, multiply(multiply(load(pulls, row, WIDTH), fill(x4 * x4)), series))
-            scratch[1, lane] = total(terms) + suffixes[lane, ends[cell]]
-        store(field, v, COEFFICIENT, cast(load(scratch, 1, 0), field))
+    _turn_gradients(cells.sums, gradients, width)
+    saturated = np.zeros((len(cells.sums) + 1, WIDTH))
+    _turn_gradients(saturated, suffixes, width)
+    lowest, highest = 0, -1
+    for first in range(0, count, CHUNK):
+        found, low, high = _place(field, first, min(first + CHUNK, count), cells, True)
+        lowest, highest = _reach(low, high, lowest, highest, saturated, grid, cells, 0)
+        for i in range(found):
+            store(field, first + i, COEFFICIENT, evaluate(cells.pulls, cells.places, i, load(cells.x, i, 0)))

@@ -95,7 +95,8 @@ def descend(
             for axis in range(points.shape[1]):
                 if point_gradient.shape[1]:
                     point_gradient[share, origin + v, axis] -= scale * slope_of_height * directions[axis, lane]
-                direction_gradient[range_index, start + lane, axis] -= scale * slope_of_height * points[origin + v, axis]
+                if direction_gradient.shape[1]:
+                    direction_gradient[range_index, start + lane, axis] -= scale * slope_of_height * points[origin + v, axis]
     return scale_gradient
 
 
