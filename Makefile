@@ -72,7 +72,7 @@ docs: $(VENV)/dev
 release: $(VENV)/dev
 	rm -rf dist
 	$(BIN)/python -m build
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_release.py
+	RELEASE=dist OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_release.py
 
 bench: $(VENV)/bench $(PEERS)/pyect
 	$(BIN)/python benchmarks/transform.py

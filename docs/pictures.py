@@ -1,8 +1,9 @@
 """The pictures of the documentation, drawn by the library itself.
 
-    python docs/pictures.py FOLDER
+    python docs/pictures.py FOLDER [NAME ...]
 
-They are made with every build and not kept in the repository: so they always show what the code of the day draws.
+They are made with every build, so that they always show what the code of the day draws. Two are kept for the README:
+``python docs/pictures.py docs/_static sweep transform`` makes them anew.
 """
 
 from __future__ import annotations
@@ -239,12 +240,12 @@ PICTURES: dict[str, Callable[[], Figure]] = {
 }
 
 
-def draw(folder: pathlib.Path) -> None:
-    """Write all pictures to a folder."""
+def draw(folder: pathlib.Path, *names: str) -> None:
+    """Write some pictures to a folder, or all."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, make in PICTURES.items():
-        make().savefig(folder / f"{name}.png", dpi=130)
+    for name in names or PICTURES:
+        PICTURES[name]().savefig(folder / f"{name}.png", dpi=130)
 
 
 if __name__ == "__main__":
-    draw(pathlib.Path(sys.argv[1]))
+    draw(pathlib.Path(sys.argv[1]), *sys.argv[2:])

@@ -27,11 +27,17 @@ def call(*command: object, **options: object) -> str:
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory):
-    """Source distribution and wheel, the wheel built from the source distribution as installers do."""
+    """Source distribution and wheel: those in ``RELEASE``, or made here, the wheel from the source distribution."""
+    if "RELEASE" in os.environ:
+        return _pair(Path(os.environ["RELEASE"]))
     pytest.importorskip("hatchling", reason="hatchling is in the group release, which `make test` installs")
     folder = tmp_path_factory.mktemp("dist")
     # Without an environment of its own, which would have to be downloaded.
     call(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT)
+    return _pair(folder)
+
+
+def _pair(folder: Path) -> tuple[Path, Path]:
     (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
     return sdist, wheel
 

@@ -19,13 +19,15 @@ from torch import Tensor
 from .complexes import Complex
 from .shapes import Shape, as_complex
 
+__all__ = ["distance", "distance_matrix", "exact_distance"]
+
 ENTRIES_AT_ONCE = 1 << 22
 PAIRS_AT_ONCE = 1 << 18
 # Below this share of the squared norms a difference of products has lost too many digits.
 CANCELLATION = 1e-4
 
 
-def exact_distance(a: Shape, b: Shape, directions: Tensor, *, p: float = 1, radius: float = 1.1) -> Tensor:
+def exact_distance(a: Shape, b: Shape, directions: Tensor, *, p: float = 2, radius: float = 1.1) -> Tensor:
     """Lp distance of the curves of two shapes, without a grid of thresholds.
 
     Entry ``[i]`` is the distance of complex ``i`` of ``a`` and complex ``i`` of ``b`` over the heights from ``-radius`` to
@@ -46,7 +48,7 @@ def exact_distance(a: Shape, b: Shape, directions: Tensor, *, p: float = 1, radi
 
     Example:
         >>> line = torch.tensor([[1.]])
-        >>> exact_distance(torch.tensor([[0.]]), torch.tensor([[0.25]]), line)
+        >>> exact_distance(torch.tensor([[0.]]), torch.tensor([[0.25]]), line, p=1)
         tensor([0.2500])
     """
     one, other = as_complex(a), as_complex(b)

@@ -72,6 +72,7 @@ class Alignment(NamedTuple):
     rotation: Tensor
 
 
+@torch.no_grad()
 def rotation_distance(
     a: Shape,
     b: Shape,
@@ -114,7 +115,7 @@ def rotation_distance(
         raise ValueError(
             f"a and b must both be in the plane or both in space, got points of dimension {one.dim} and {other.dim}."
         )
-    for name, number in (("candidates", candidates), ("starts", starts)):
+    for name, number in (("candidates", candidates), ("starts", starts), ("rounds", rounds)):
         positive(number, name)
     check_p(p)
     directions = spheres.uniform(num_directions, one.dim, dtype=torch.float64, device=one.device)

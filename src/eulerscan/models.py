@@ -10,12 +10,15 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from .directions import loop
 from .layers import ECTLayer
 from .shapes import Shape
 from .variants import derivative
+
+__all__ = ["ECTCNN", "ECTMLP", "Classifier", "ECTDeepSets"]
 
 Options = dict[str, Any]
 
@@ -44,10 +47,9 @@ class Classifier(nn.Module):
         chosen = {**self.defaults, **(self.presets[preset] if preset is not None else {}), **options}
         head = {name: chosen.pop(name) for name in self.defaults}
         self.increments = increments
+        if head.get("circular") and dim == 3 and chosen.get("directions") is None:
+            chosen["directions"] = loop(chosen.get("num_directions", 16), dtype=torch.float64)
         self.transform = ECTLayer(dim, **{"unit_ball": True, **chosen})
-        if head.get("circular") and dim == 3 and "directions" not in chosen:
-            self.transform.initial_directions = loop(self.transform.num_directions)
-            self.transform.reset_parameters()
         self.head = self.make_head(self.transform, num_classes, **head)
 
     @staticmethod
@@ -79,7 +81,6 @@ class ECTMLP(Classifier):
         dropout: Probability of leaving out a value after each hidden layer.
 
     Example:
-        >>> import torch
         >>> ECTMLP(dim=3, num_classes=10)(torch.rand(8, 100, 3)).shape
         torch.Size([8, 10])
     """

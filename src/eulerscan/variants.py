@@ -17,7 +17,7 @@ from .functional import ect
 from .kernels.portable import ascending_error
 from .shapes import Shape, as_complex, as_tensor
 
-Extend = Literal["max", "mean"]
+Extend = Literal["max", "min", "mean"]
 Variant = Literal["ect", "sect", "derivative", "superlevel", "channels"]
 
 
@@ -95,7 +95,8 @@ def wect(
     Args:
         shape, directions, thresholds, scale: As in :func:`ect`.
         weights: Of the vertices, ``[V]`` in the order of ``shape.points``, in place of those of the shape.
-        extend: The weight of a simplex, given those of its vertices: their ``"max"``, as for images, or their ``"mean"``.
+        extend: The weight of a simplex, given those of its vertices: their ``"max"``, as for images, their ``"min"`` or their
+            ``"mean"``.
 
     Example:
         >>> edge = Complex(torch.tensor([[0.], [1.]]), [torch.tensor([[0], [1]])])
@@ -130,6 +131,8 @@ def superlevel(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: f
             raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}.")
     if not torch.compiler.is_compiling() and bool((thresholds.diff() < 0).any()):  # before they are turned over
         raise ascending_error(thresholds)
+    if isinstance(thresholds, Tensor) and thresholds.ndim != 1:
+        raise ValueError(f"thresholds must have shape [H], got {list(thresholds.shape)}.")
     # Upside down, above is below. Rounding knows no sign, so ties stay ties.
     return ect(shape, -directions, -thresholds.flip(-1), scale=scale).flip(-1)
 
@@ -223,7 +226,7 @@ def weigh(complex: Complex, weights: Any, extend: Extend = "max") -> Complex:
     parts = [weights]
     for columns in complex.simplices:
         corners = weights[columns]
-        parts.append(corners.amax(dim=0) if extend == "max" else corners.mean(dim=0))
+        parts.append(getattr(corners, {"max": "amax", "min": "amin", "mean": "mean"}[extend])(dim=0))
     return Complex._make(complex.points, complex.offsets, complex.rows, complex.packed_simplices, torch.cat(parts))
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ..complexes import Complex, collate
 from ..extras import progress
+from ..variants import weigh
 from .dataset import Dataset
 from .mnist import DIGITS, official_splits
 from .raw import Source, reading
@@ -43,9 +44,9 @@ def superpixels(name: str = "mnist-superpixels", *, intensity: bool = True, weig
         end = start + int(chunk.sum())
         batch = torch.arange(len(chunk)).repeat_interleave(chunk)
         edges = nearest_neighbours(positions[start:end], chunk)
-        light = brightness[start:end]
-        weights = (light, light[edges].amin(dim=0)) if weighted else None
-        shapes.append(Complex(points[start:end], [edges], weights=weights, batch=batch, num_complexes=len(chunk)))
+        graphs = Complex(points[start:end], [edges], batch=batch, num_complexes=len(chunk))
+        # The darker end: with the brighter one every stroke would be as wide as its neighbours reach.
+        shapes.append(weigh(graphs, brightness[start:end], "min") if weighted else graphs)
         start = end
     return Dataset(name, collate(shapes), labels, DIGITS, official_splits())
 
