@@ -37,7 +37,7 @@ import eulerscan as es
 from eulerscan.bulk.files import load_transforms
 
 SIZE, SAMPLE, SHARDS = 32, 200, 16
-CORES = len(os.sched_getaffinity(0))
+CORES = os.cpu_count() or 1
 
 
 class Run(NamedTuple):

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from eulerscan.bulk import (
 from eulerscan.bulk import (
     shards as sharding,
 )
-from eulerscan.bulk.files import parquet_metadata
+from eulerscan.bulk.files import load_failures, parquet_metadata
 from eulerscan.folders import readable
 
 SMALL = Settings(3, 8, 10)
@@ -73,7 +74,7 @@ def test_names_are_relative_to_the_folder_and_ascend(folder, source):
 
 def test_shards_hold_every_file_once_and_are_of_one_size(source):
     for shards in (1, 3, 7, len(source.names), 50):
-        parts = [source.part(number, shards).names for number in range(shards)]
+        parts = [source.shard(number, shards).names for number in range(shards)]
         assert [name for part in parts for name in part] == source.names
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
@@ -195,7 +196,7 @@ def test_other_settings_or_files_are_not_mixed(tmp_path):
         transform_folder(find_shapes([folder]), SMALL, output, shards=3)
     later = time.time() + 5
     os.utime(folder / "0001.ply", (later, later))
-    with pytest.raises(ValueError, match=r"0001\.ply was changed after .*part-00000\.parquet"):
+    with pytest.raises(ValueError, match=r"begun otherwise: 0001\.ply was changed since"):
         transform_folder(find_shapes([folder]), SMALL, output)
     (folder / "0001.ply").rename(folder / "0009.ply")
     with pytest.raises(ValueError, match="files have other names or sizes"):
@@ -203,6 +204,109 @@ def test_other_settings_or_files_are_not_mixed(tmp_path):
     (folder / "0002.ply").unlink()
     with pytest.raises(ValueError, match="files was 6 and is 5"):
         transform_folder(find_shapes([folder]), SMALL, output)
+
+
+def test_files_dated_in_the_future_can_be_taken_up_again(tmp_path):
+    folder = write_meshes(tmp_path / "shapes", 3)
+    later = time.time() + 1000
+    os.utime(folder / "0001.ply", (later, later))
+    assert transform_folder(find_shapes([folder]), SMALL, tmp_path / "out", shards=2) == []
+    assert transform_folder(find_shapes([folder]), SMALL, tmp_path / "out") == []
+    earlier = time.time() - 1000
+    os.utime(folder / "0001.ply", (earlier, earlier))
+    with pytest.raises(ValueError, match="a file was changed since"):
+        transform_folder(find_shapes([folder]), SMALL, tmp_path / "out")
+
+
+def test_files_that_others_are_writing_stay(source, tmp_path):
+    transform_folder(source, SMALL, tmp_path, shards=3)
+    theirs, left = (tmp_path / "parts" / f".part-0000{i}.parquet.0.partial" for i in (0, 2))
+    theirs.touch()
+    left.touch()
+    (tmp_path / "parts" / "part-00002.parquet").unlink()
+    transform_folder(source, SMALL, tmp_path)
+    assert theirs.exists()
+    assert not left.exists()
+
+
+def test_a_run_that_is_not_finished_is_not_taken_for_one_that_is(source, tmp_path):
+    transform_folder(source, SMALL, tmp_path, shards=3)
+    assert [str(failure.path) for failure in load_failures(tmp_path)] == ["bad.obj", "flat.csv"]
+    (tmp_path / "parts" / "part-00001.parquet").unlink()
+    with pytest.raises(ValueError, match="is not finished: 2 of 3 parts are there"):
+        load_transforms(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"name": "an app"}')
+    with pytest.raises(ValueError, match=r"no manifest\.json of `eulerscan transform`"):
+        load_transforms(tmp_path)
+    with pytest.raises(ValueError, match=r"manifest\.json is none of eulerscan"):
+        transform_folder(source, SMALL, tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+def test_a_damaged_file_of_transforms_is_named(source, ending, tmp_path):
+    path = tmp_path / f"a.{ending}"
+    write_transforms(path, SMALL, transformed(source, SMALL, []))
+    whole = path.read_bytes()
+    for damaged in (whole[: len(whole) // 2], b"junk", b""):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=rf"a\.{ending} is no file of `eulerscan transform`, or it is damaged") as error:
+            load_transforms(path)
+        assert "pickle" not in str(error.value)
+    with pytest.raises(FileNotFoundError):
+        load_transforms(tmp_path / f"gone.{ending}")
+
+
+def test_paths_may_be_strings(folder, source, tmp_path):
+    assert find_shapes([str(folder)], besides=[str(folder / "a")]).names == [n for n in source.names if not n.startswith("a/")]
+    write_transforms(str(tmp_path / "a.npz"), SMALL, transformed(source, SMALL, []))
+    transform_folder(source, SMALL, str(tmp_path / "out"))
+    assert load_transforms(str(tmp_path / "a.npz")).names == load_transforms(str(tmp_path / "out")).names
+    assert transform_shard(str(folder), ["cloud.npy"], SMALL).names == ["cloud.npy"]
+
+
+def test_a_file_whose_name_is_no_text_spares_the_others(tmp_path):
+    folder = write_meshes(tmp_path / "shapes", 2)
+    try:
+        (folder / os.fsdecode(b"caf\xe9.ply")).write_bytes((folder / "0000.ply").read_bytes())
+    except OSError:
+        pytest.skip("this file system takes only UTF-8")
+    source = find_shapes([folder])
+    for ending in ("npz", "csv", "parquet"):
+        failures = []
+        write_transforms(tmp_path / f"a.{ending}", SMALL, transformed(source, SMALL, failures))
+        assert [(str(failure.path), failure.reason) for failure in failures] == [
+            ("caf\\udce9.ply", "its name is not valid UTF-8: rename it.")
+        ]
+    assert transform_folder(source, SMALL, tmp_path / "out") == failures == load_failures(tmp_path / "out")
+    assert load_transforms(tmp_path / "out").names == ["0000.ply", "0001.ply"]
+
+
+def test_a_folder_that_cannot_be_opened_is_reported(folder, monkeypatch):
+    real = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("b"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    source = find_shapes([folder])
+    assert source.failures == [(Path("b"), "Permission denied")]
+    assert "a/0003.off" in source.names
+    failures = []
+    list(transformed(source, SMALL, failures))
+    assert failures[0] == source.failures[0]
+    with pytest.raises(ValueError, match="b: Permission denied"):
+        readable(folder)
+
+
+def test_a_row_of_a_table_depends_on_no_other(tmp_path):
+    settings = Settings(2, 1, 2)
+    rows = np.array([[[0, 1]], [[0.5, 1]]], np.float32)
+    write_transforms(tmp_path / "a.csv", settings, [(["a", "b"], rows)])
+    assert (tmp_path / "a.csv").read_text().splitlines()[1:] == ["a,0,1", "b,0.5,1"]
+    write_transforms(tmp_path / "b.csv", settings, [(["a"], rows[:1]), (["b"], rows[1:])])
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
 
 
 def test_an_interrupted_run_leaves_its_finished_parts(source, tmp_path):
@@ -265,7 +369,7 @@ def test_a_dask_worker_is_killed_half_way_and_the_parts_are_the_same(tmp_path, c
         parts = list((tmp_path / "dask" / "parts").glob("part-*"))
         if parts and not killed:
             killed.append(next(iter(workers_before)))
-            os.kill(killed[0], signal.SIGKILL)
+            os.kill(killed[0], signal.SIGKILL if os.name != "nt" else signal.SIGTERM)
             half_written.extend((tmp_path / "dask" / "parts").glob(".part-*.partial"))
 
     failures = transform_folder(
@@ -290,3 +394,6 @@ def test_an_empty_transform_and_bad_settings_are_named():
             Settings(**{"dim": 2, name: value})
     with pytest.raises(ValueError, match="dtype is no option here"):
         Settings(2, reading={"dtype": "float32"})
+    for values in ({}, {"scale": 1.0}, {"dim": 2, "scale": "inf", "colour": "red"}, []):
+        with pytest.raises(ValueError, match=r"values must be what Settings\.as_dict returns"):
+            Settings.from_dict(values)

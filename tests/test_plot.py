@@ -6,7 +6,12 @@ import torch
 
 import eulerscan as es
 from eulerscan import plot
-from eulerscan.surface import outer_triangles
+from eulerscan.extent import radius_of
+from eulerscan.plot.distances import draw_distances
+from eulerscan.plot.drawing import save
+from eulerscan.plot.fits import animate, draw_points
+from eulerscan.plot.overview import draw_overview
+from eulerscan.surface import occurrences, outer_triangles
 
 mpl.use("Agg")
 
@@ -100,6 +105,20 @@ def test_of_a_solid_the_surface_is_drawn():
     assert len(surface.get_facecolor()) in (0, 6 * 9 * 2)  # none before it is drawn
 
 
+def test_triangles_of_millions_of_vertices_are_told_apart():
+    """As digits of one number of 64 bits these two would be the same."""
+    many = 2**22
+    one, other = (torch.tensor([[first], [many // 2], [many - 1]]) for first in (0, many // 4))
+    assert occurrences(one, other).tolist() == [0]
+    assert occurrences(one, torch.cat([one.flip(0), other], dim=1)).tolist() == [1]
+
+
+def test_one_radius_sees_shapes_of_any_dimension():
+    far, origin = es.Complex(torch.tensor([[0.3, 0.4]])), es.Complex(torch.zeros(2, 3))
+    assert radius_of(far, origin) == pytest.approx(0.55)
+    assert radius_of(origin) == radius_of() == 1.1
+
+
 def test_surfaces_are_lit_whatever_the_order_of_the_corners():
     points, triangles = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]), torch.tensor([[0, 1], [1, 3], [2, 2]])
     flipped = torch.tensor([[0, 3], [1, 1], [2, 2]])
@@ -131,6 +150,39 @@ def test_training_has_curves_for_what_was_measured(validated):
 def test_confusions_show_their_counts():
     ax = plot.plot_confusion(torch.tensor([[5, 1], [0, 7]]), ("cat", "dog"), axes())
     assert sorted(text.get_text() for text in ax.texts) == ["1", "5", "7"]
+
+
+def test_names_are_no_formulas():
+    name = r"a$\bad$.csv"
+    draw_distances(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), [name, "b"]).canvas.draw()
+    plot.plot_confusion(torch.eye(2), [name, "b"], axes()).figure.canvas.draw()
+
+
+def test_colours_are_named():
+    transform, thresholds = torch.rand(4, 3), es.thresholds(3)
+    for ax in (
+        plot.plot_transform(transform, axes(), label="weight"),
+        plot.plot_polar(transform, thresholds, axes("polar"), label="weight"),
+    ):
+        assert ax.figure.axes[1].get_ylabel() == "weight"
+
+
+@pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
+def test_the_same_picture_is_the_same_file(ending, tmp_path, monkeypatch):
+    files = [tmp_path / f"{i}.{ending}" for i in range(2)]
+    for i, file in enumerate(files):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", str(1_000_000_000 * i))  # years later
+        save(draw_distances(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), ["a", "b"]), file, dpi=50)
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_paths_of_pictures_may_be_text(tmp_path):
+    shape = square(2)
+    save(axes().figure, str(tmp_path / "saved.png"))
+    draw_overview([shape], ["square"], str(tmp_path / "overview.png"), dpi=40)
+    draw_points(shape, shape, shape, str(tmp_path / "points.png"))
+    animate([shape], shape, str(tmp_path / "path.gif"))
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["overview.png", "path.gif", "points.png", "saved.png"]
 
 
 def test_without_axes_there_are_new_ones():

@@ -11,11 +11,10 @@ from torch import Tensor
 
 from .checks import positive
 from .complexes import Complex
+from .extent import largest_norms, widened
 from .layers import ECTLayer
 from .resolution import Sampled, choose_directions, choose_thresholds, percent, yardstick_of
 from .shapes import Shape, as_complex
-
-_ROOM = 1.05
 
 
 @dataclass(frozen=True)
@@ -163,10 +162,10 @@ def _explained(values: Tensor, labels: Sequence[str]) -> float | None:
 
 def _choose_radius(complex: Complex, unit_ball: bool) -> tuple[float, str]:
     if unit_ball:
-        return 1.1, "In the unit ball the largest norm is 1; a tenth more keeps every vertex off the last threshold."
-    largest = float(torch.linalg.vector_norm(complex.points, dim=1).max())
+        return widened(1.0), "In the unit ball the largest norm is 1; a tenth more keeps every vertex off the last threshold."
+    largest = float(largest_norms(complex).max())
     if largest == 0:
-        return 1.0, "All points are at the origin: any radius sees them."
+        return widened(0.0), "All points are at the origin: any radius sees them."
     digits = 10 ** (math.floor(math.log10(largest)) - 2)
-    radius = float(f"{math.ceil(_ROOM * largest / digits - 1e-6) * digits:.6g}")
-    return radius, f"The largest norm of these shapes is {largest:.4g}; 5 % more keeps every vertex off the last threshold."
+    radius = float(f"{math.ceil(widened(largest) / digits - 1e-6) * digits:.6g}")
+    return radius, f"The largest norm of these shapes is {largest:.4g}; a tenth more keeps every vertex off the last threshold."

@@ -134,13 +134,13 @@ def _exact(a: Complex, b: Complex, directions: Tensor, p: float, radius: float) 
         # Apart, and not one sum of differences: equal curves of any weights are then equal to the bit.
         alone = (torch.cat([jumps[0], torch.zeros_like(jumps[1])]), torch.cat([torch.zeros_like(jumps[0]), jumps[1]]))
         first, second = (jump[:, None].expand_as(order).gather(0, order).cumsum(dim=0) for jump in alone)
-        gaps = (first - second).abs()
-        parts.append(torch.where(widths > 0, gaps, 0.0) if math.isinf(p) else (gaps**p * widths).sum(dim=0))
+        gaps = torch.where(widths == 0, 0.0, (first - second).abs())
+        parts.append(gaps if math.isinf(p) else (gaps**p * widths).sum(dim=0))
     if math.isinf(p):
         return torch.cat([part.reshape(-1) for part in parts] + [directions.new_zeros(1)]).max()
     total = torch.cat(parts).mean()
     # The root has no derivative at zero, where the distance has its minimum.
-    return torch.where(total > 0, torch.where(total > 0, total, 1.0) ** (1 / p), 0.0)
+    return torch.where(total == 0, 0.0, torch.where(total == 0, 1.0, total) ** (1 / p))
 
 
 def _jumps(complex: Complex, directions: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +39,9 @@ def load_folder(folder: Path, *, seed: int = 0, **options: Any) -> tuple[Dataset
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is not a folder.")
-    files = {sub.name: readable(sub) for sub in sorted(folder.iterdir()) if sub.is_dir() and not sub.name.startswith(".")}
+    failures: list[Failure] = []
+    classes = [sub for sub in sorted(folder.iterdir()) if sub.is_dir() and not sub.name.startswith(".")]
+    files = {sub.name: readable(sub, failures) for sub in classes}
     if len(files) < 2:
         raise ValueError(
             f"{folder} must have a sub-folder for each of at least two classes, got {len(files)}: {', '.join(files) or 'none'}."
@@ -51,7 +54,6 @@ def load_folder(folder: Path, *, seed: int = 0, **options: Any) -> tuple[Dataset
     shapes: list[Complex] = []
     labels: list[int] = []
     sources: list[Path] = []
-    failures: list[Failure] = []
     pairs = [(path, label) for label, paths in enumerate(files.values()) for path in paths]
     for path, label in progress(pairs, "reading files"):
         shape = try_to_read(path, failures, **options)
@@ -70,10 +72,49 @@ def load_folder(folder: Path, *, seed: int = 0, **options: Any) -> tuple[Dataset
     return Dataset(folder.name, collate(shapes), targets, tuple(files), stratified(targets, seed=seed)), failures
 
 
-def readable(folder: Path) -> list[Path]:
-    """The files of a folder and its sub-folders that have the ending of a shape, in order of their names."""
-    files = (p for p in folder.rglob("*") if p.is_file() and p.suffix.lower() in READABLE)
-    return sorted(p for p in files if not any(part.startswith(".") for part in p.relative_to(folder).parts))
+def readable(folder: Path, failures: list[Failure] | None = None) -> list[Path]:
+    """The files of a folder and its sub-folders that have the ending of a shape, in order of their names.
+
+    What cannot be opened or named goes to ``failures``, and is an error without such a list.
+    """
+    problems: list[Failure] = []
+    files = sorted(walk(folder, problems))
+    if problems and failures is None:
+        raise ValueError(f"{problems[0].path}: {problems[0].reason}")
+    if failures is not None:
+        failures += problems
+    return files
+
+
+def walk(folder: Path, failures: list[Failure], *, besides: Collection[Path] = ()) -> Iterator[Path]:
+    """The same files as they come.
+
+    Args:
+        folder: Where to look. What begins with a dot does not count.
+        failures: Gets sub-folders that cannot be opened, and files whose names no table could hold.
+        besides: Files and folders that do not count either, resolved.
+    """
+
+    def closed(error: OSError) -> None:
+        place = Path(error.filename or folder)
+        failures.append(Failure(place, reason(error, place)))
+
+    for place, folders, files in os.walk(folder, onerror=closed):
+        here = Path(place)
+        folders[:] = [name for name in folders if not name.startswith(".") and (here / name).resolve() not in besides]
+        for name in files:
+            file = here / name
+            hidden = name.startswith(".") or file.suffix.lower() not in READABLE
+            if not hidden and file.is_file() and (not besides or file.resolve() not in besides) and is_named(file, failures):
+                yield file
+
+
+def is_named(path: Path, failures: list[Failure]) -> bool:
+    """Whether the name of a file is text; if not, one failure more, with what is no text escaped."""
+    escaped = str(path).encode(errors="backslashreplace").decode()
+    if escaped != str(path):
+        failures.append(Failure(Path(escaped), "its name is not valid UTF-8: rename it."))
+    return escaped == str(path)
 
 
 def try_to_read(path: Path, failures: list[Failure], **options: Any) -> Complex | None:

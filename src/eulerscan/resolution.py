@@ -11,7 +11,8 @@ from torch import Tensor
 
 from . import directions as spheres
 from .complexes import Complex
-from .functional import ect, thresholds
+from .functional import ect
+from .functional import thresholds as even_thresholds
 
 FEWEST, MOST = 4, 512
 """Of directions, and of thresholds, that are tried."""
@@ -38,8 +39,8 @@ class Sampled:
 
     def curves(self, directions: Tensor, count: int, scale: float = math.inf) -> Tensor:
         """``[T, H]`` on so many thresholds."""
-        heights = thresholds(count, self.radius, dtype=torch.float64)
-        return ect(self.complex, directions, heights, scale=scale)[0] / self.unit
+        thresholds = even_thresholds(count, self.radius, dtype=torch.float64)
+        return ect(self.complex, directions, thresholds, scale=scale)[0] / self.unit
 
 
 def yardstick_of(shapes: Sequence[Sampled]) -> Yardstick:

@@ -39,7 +39,7 @@ def missing(faces_of_simplices: Tensor, present: Tensor) -> Tensor:
 
 def _first_occurrences(columns: Tensor) -> Tensor:
     """Positions of the different columns, first occurrence each, in lexicographic order of the columns."""
-    group = _groups(columns)
+    group = groups(columns)
     if not len(group):
         return group
     first = torch.full((int(group.max()) + 1,), len(group), dtype=group.dtype, device=group.device)
@@ -47,7 +47,7 @@ def _first_occurrences(columns: Tensor) -> Tensor:
     return first.scatter_reduce(0, group, positions, "amin")
 
 
-def _groups(columns: Tensor) -> Tensor:
+def groups(columns: Tensor) -> Tensor:
     """``[n]``: the same number for equal columns, ascending in lexicographic order."""
     groups: Tensor
     base = int(columns.max()) + 1 if columns.numel() else 1

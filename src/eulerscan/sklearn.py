@@ -1,4 +1,4 @@
-"""The transform as a step of a scikit-learn pipeline: shapes in, a matrix of features out. No torch needed."""
+"""The transform as a step of a scikit-learn pipeline: shapes in, a matrix of features out. No tensors needed."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from torch import Tensor
 from . import directions as spheres
 from .checks import positive
 from .complexes import Complex
+from .extent import largest_norms, widened
 from .extras import require
 from .functional import thresholds as even_thresholds
 from .shapes import as_complex, as_tensor
@@ -25,7 +26,6 @@ _parallel = require("sklearn.utils.parallel", extra="sklearn")
 _validation = require("sklearn.utils.validation", extra="sklearn")
 _utils = require("sklearn.utils", extra="sklearn")
 
-MARGIN = 1.1  # a learned radius leaves room, as that of thresholds() does around the unit ball
 SHAPES_AT_ONCE = 256  # the same for any number of jobs
 
 _Array = np.ndarray[Any, Any]
@@ -119,7 +119,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         for part in self._parts(X, reset=True):
             complex = self._complex(*part, dim)
             dim = complex.dim
-            norms.append(_largest_norms(complex))
+            norms.append(largest_norms(complex).numpy())
             last = max([last, *(rows - 1 for rows, n in zip(complex.rows, complex.counts[1:], strict=True) if n)])
         if dim is None:
             raise ValueError("X has no shapes: 0 sample(s), while a minimum of 1 is required by ECTTransformer.")
@@ -217,7 +217,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
             if not 0 <= self.quantile <= 1:
                 raise ValueError(f"quantile must be from 0 to 1, got {self.quantile}.")
             reached = largest if self.radius == "max" else float(np.quantile(norms, self.quantile))
-            return MARGIN * reached if reached > 0 else MARGIN
+            return widened(reached)
         if not isinstance(self.radius, Real):
             raise ValueError(f'radius must be a number, "max" or "quantile", got {self.radius!r}.')
         if largest > self.radius:
@@ -247,13 +247,6 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         tags.input_tags.three_d_array = self.dim is None
         tags.transformer_tags.preserves_dtype = [self.dtype]
         return tags
-
-
-def _largest_norms(complex: Complex) -> _Array:
-    """``[B]``: the norm of the furthest vertex of each shape, 0 where there is none."""
-    norms = torch.linalg.vector_norm(complex.points, dim=1)
-    largest: _Array = norms.new_zeros(complex.num_complexes).scatter_reduce(0, complex.batch, norms, "amax").numpy()
-    return largest
 
 
 def _whole(number: Any, name: str) -> int:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .complexes import Complex
-from .simplices import faces
+from .simplices import faces, groups
 
 
 def outer_triangles(complex: Complex) -> Tensor:
@@ -22,15 +22,15 @@ def outer_triangles(complex: Complex) -> Tensor:
     triangles = levels.get(3, torch.empty(3, 0, dtype=torch.int64))
     if 4 not in levels:
         return torch.arange(triangles.shape[1])
-    found, counts = torch.unique(_keys(faces(levels[4]), complex), return_counts=True)
-    keys = _keys(triangles, complex)
-    place = torch.searchsorted(found, keys).clamp(max=max(0, len(found) - 1))
-    hidden = (found[place] == keys) & (counts[place] > 1) if len(found) else torch.zeros_like(keys, dtype=torch.bool)
-    return (~hidden).nonzero().squeeze(1)
+    return (occurrences(triangles, faces(levels[4])) < 2).nonzero().squeeze(1)
 
 
-def _keys(triangles: Tensor, complex: Complex) -> Tensor:
-    """One integer a triangle, whatever the order of its vertices. It is enough for two million vertices."""
-    low, middle, high = triangles.sort(dim=0).values
-    keys: Tensor = (low * len(complex.points) + middle) * len(complex.points) + high
-    return keys
+def occurrences(simplices: Tensor, among: Tensor) -> Tensor:
+    """``[n]``: how often each of the simplices ``[k, n]`` is among others ``[k, m]``, in whatever order of its vertices.
+
+    >>> occurrences(torch.tensor([[0, 1], [1, 2]]), torch.tensor([[1, 0, 5], [0, 1, 6]]))
+    tensor([2, 0])
+    """
+    numbers = groups(torch.cat([simplices, among], dim=1).sort(dim=0).values)
+    own, others = numbers.split([simplices.shape[1], among.shape[1]])
+    return torch.bincount(others, minlength=len(numbers))[own]

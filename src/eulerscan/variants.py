@@ -212,6 +212,8 @@ def _only(complex: Complex, level: int) -> Complex:
 def weigh(complex: Complex, weights: Any, extend: Extend = "max") -> Complex:
     """The complex with weights of the vertices, and those of the simplices that follow from them."""
     weights = as_tensor(weights, "weights")
+    if weights.is_complex():
+        raise TypeError(f"weights must be real numbers, got {weights.dtype}.")
     count = len(complex.points)
     if weights.shape != (count,):
         hint = " Weights of simplices belong to the Complex." if weights.ndim == 1 and len(weights) > count else ""

@@ -156,6 +156,36 @@ def test_the_output_of_a_run_is_no_shape_of_the_next(run, graphs):
     run("transform", graphs, "-o", graphs / "parts", "--processes", 1, "--overwrite", status=1)  # the CSV file is none
 
 
+def test_a_folder_is_not_written_into_itself(run, graphs):
+    _, err = run("transform", graphs, "-o", graphs, status=2)
+    assert "--output must be apart from the files" in err
+    assert not (graphs / "manifest.json").exists()
+
+
+def test_overwriting_removes_what_a_run_wrote_and_nothing_else(run, graphs, tmp_path):
+    output = tmp_path / "out"
+    run("transform", graphs, "-o", output, "--shards", 3, "--processes", 1)
+    (output / "parts" / "mine.txt").write_text("mine")
+    run("transform", graphs, "-o", output, "--shards", 2, "--processes", 1, "--overwrite")
+    assert {file.name for file in (output / "parts").iterdir()} == {"mine.txt", "part-00000.parquet", "part-00001.parquet"}
+    (output / "manifest.json").write_text('{"name": "an app"}')
+    _, err = run("transform", graphs, "-o", output, "--overwrite", status=2)
+    assert "manifest.json is none of eulerscan" in err
+    assert (output / "parts" / "part-00001.parquet").exists()
+
+
+def test_shapes_that_are_cut_off_are_counted(run, graphs, tmp_path):
+    np.savez(graphs / "far.npz", points=np.array([[0.0, 0], [100, 0]]), edges=np.array([[0], [1]]))
+    options = ["--no-unit-ball", "--radius", 50, "--processes", 1]
+    for _ in range(2):  # a second run, which does nothing, says so too
+        _, err = run("transform", graphs, "-o", tmp_path / "out", *options)
+        assert err == "warning: 1 shape reaches beyond --radius 50, and what lies there is left out\n"
+    _, err = run("transform", graphs, "-o", tmp_path / "out.npz", "--radius", 0.5)
+    assert err.startswith("warning: 6 shapes reach beyond --radius 0.5")
+    _, err = run("transform", graphs, "-o", tmp_path / "b.npz", "--no-unit-ball", "--radius", 100)
+    assert not err
+
+
 def test_what_cannot_be_read_is_reported_and_left_out(run, graphs, tmp_path):
     (graphs / "bad.off").write_text("OFF\n3 1 0\n0 0 0\n")
     (graphs / "deep.csv").write_text("0,0,0\n1,1,1\n")
@@ -164,7 +194,7 @@ def test_what_cannot_be_read_is_reported_and_left_out(run, graphs, tmp_path):
     lines = err.splitlines()
     assert len(lines) == 3
     assert "bad.off: it is truncated" in lines[0]
-    assert "deep.csv: points of dimension 3, where 2 was expected (--dim)" in lines[1]
+    assert "deep.csv: points of dimension 3, where 2 was expected" in lines[1]
     assert "gone.obj: No such file or directory" in lines[2]
     assert len(loaded(tmp_path / "out.npz")["names"]) == 5
     out, err = run("transform", graphs, "-o", tmp_path / "deep.npz", "--dim", 3, status=1)

@@ -1,10 +1,12 @@
+import warnings
+
 import numpy as np
 import pytest
 import torch
 import trimesh
 
 import eulerscan as es
-from eulerscan.convert.many import read_many
+from eulerscan.convert.many import _plain_mesh, read_many
 
 
 @pytest.fixture
@@ -56,18 +58,24 @@ def test_what_is_wrong_with_a_file_is_said_as_for_one(folder):
     (folder / "far.off").write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 7\n")
     (folder / "flat.off").write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 1 1 1\n")
     (folder / "half.off").write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 1.5\n")
+    (folder / "words.off").write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 two\n")
     (folder / "noise.ply").write_bytes(b"ply\nnothing of the kind")
     (folder / "empty.stl").write_bytes(b"")
     paths = sorted(folder.iterdir())
     batches, errors = read_many(paths)
     assert {paths[i].name for i in errors} == {
-        *("short.off", "strange.off", "far.off", "flat.off", "half.off", "noise.ply", "empty.stl")
+        *("short.off", "strange.off", "far.off", "flat.off", "half.off", "words.off", "noise.ply", "empty.stl")
     }
-    assert sum(len(batch.positions) for batch in batches.values()) == len(paths) - 7
+    assert sum(len(batch.positions) for batch in batches.values()) == len(paths) - 8
     for i, error in errors.items():
         with pytest.raises(type(error)) as alone:
             es.read(paths[i])
         assert str(alone.value) == str(error)
+
+
+def test_filters_of_warnings_are_left_alone(folder, monkeypatch):
+    monkeypatch.setattr(warnings, "catch_warnings", lambda *a, **k: pytest.fail("they are shared by all threads"))
+    assert _plain_mesh(folder / "0.off") is not None
 
 
 def test_options_of_another_kind_are_an_error_of_each_file(folder):

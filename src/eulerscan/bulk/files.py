@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +20,7 @@ from torch import Tensor
 
 from ..atomic import replacing
 from ..extras import require
+from ..folders import Failure
 from .settings import Settings
 
 Piece = tuple[list[str], np.ndarray[Any, Any]]
@@ -46,7 +50,7 @@ def companion(path: Path) -> Path | None:
     return path.with_suffix(".json") if path.suffix.lower() == ".csv" else None
 
 
-def write_transforms(path: Path, settings: Settings, pieces: Iterable[Piece]) -> None:
+def write_transforms(path: str | os.PathLike[str], settings: Settings, pieces: Iterable[Piece]) -> None:
     """Write transforms as they come, a piece of names and an array ``[n, T, H]`` at a time. The ending says how.
 
     The same transforms give the same file, to the byte. Memory does not grow with their number.
@@ -56,6 +60,7 @@ def write_transforms(path: Path, settings: Settings, pieces: Iterable[Piece]) ->
       holds settings, directions and thresholds.
     - ``.parquet``: the same columns; the metadata ``eulerscan`` holds what is in that JSON file.
     """
+    path = Path(path)
     writers = {".npz": _write_npz, ".csv": _write_csv, ".parquet": write_parquet}
     if path.suffix.lower() not in writers:
         raise ValueError(f"path must end with one of {', '.join(ENDINGS)}, got {path.name!r}.")
@@ -67,15 +72,64 @@ def write_transforms(path: Path, settings: Settings, pieces: Iterable[Piece]) ->
             partial.write_text(json.dumps(described(settings), indent=1) + "\n", encoding="utf-8")
 
 
-def load_transforms(path: Path) -> Transforms:
-    """Read what :func:`write_transforms` wrote as NPZ or Parquet, or the parts that ``eulerscan transform --shards`` did."""
+def load_transforms(path: str | os.PathLike[str]) -> Transforms:
+    """Read what :func:`write_transforms` wrote as NPZ or Parquet, or the parts that :func:`transform_folder` did.
+
+    Parts of a run that is not finished are an error. Which files a finished one lacks, its ``failures.csv`` says.
+    """
+    path = Path(path)
     if path.is_dir() or path.suffix.lower() == ".parquet":
-        return _load_parquet(sorted(path.glob("parts/*.parquet")) if path.is_dir() else [path], path)
-    with np.load(path, allow_pickle=False) as file:
-        if missing := {"names", "transforms", "settings"} - set(file.files):
-            raise ValueError(f"{path} is no file of `eulerscan transform`: it lacks {', '.join(sorted(missing))}.")
-        settings = Settings.from_dict(json.loads(str(file["settings"])))
-        return Transforms(file["names"].tolist(), torch.from_numpy(file["transforms"]), settings)
+        return _load_parquet(_finished_parts(path) if path.is_dir() else [path])
+    with path.open("rb") as content, _naming(path):
+        if not zipfile.is_zipfile(content):
+            raise ValueError("it is no NPZ file, or it was cut off")
+        content.seek(0)
+        with np.load(content, allow_pickle=False) as file:
+            if missing := {"names", "transforms", "settings"} - set(file.files):
+                raise ValueError(f"it lacks {', '.join(sorted(missing))}")
+            settings = Settings.from_dict(json.loads(str(file["settings"])))
+            return Transforms(file["names"].tolist(), torch.from_numpy(file["transforms"]), settings)
+
+
+def load_failures(folder: str | os.PathLike[str]) -> list[Failure]:
+    """The files that are in none of the parts that :func:`transform_folder` wrote, and why."""
+    with (Path(folder) / "failures.csv").open(newline="", encoding="utf-8") as file:
+        return [Failure(Path(name), reason) for name, reason in list(csv.reader(file))[1:]]
+
+
+def load_manifest(folder: Path) -> dict[str, Any] | None:
+    """What :func:`transform_folder` says of the parts in a folder; ``None`` where there is no manifest, or another's."""
+    try:
+        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    ours = isinstance(found, dict) and found.keys() >= {"fingerprint", "settings", "shards"}
+    return found if ours and isinstance(found["shards"], int) and isinstance(found["settings"], dict) else None
+
+
+def part_paths(folder: Path, shards: int) -> list[Path]:
+    """Where the parts of so many shards are."""
+    return [folder / "parts" / f"part-{number:05}.parquet" for number in range(shards)]
+
+
+def _finished_parts(folder: Path) -> list[Path]:
+    manifest = load_manifest(folder)
+    if manifest is None:
+        raise ValueError(f"{folder} holds no transforms: there is no manifest.json of `eulerscan transform` in it.")
+    parts = part_paths(folder, manifest["shards"])
+    there = sum(part.exists() for part in parts)
+    if there < len(parts) or not (folder / "failures.csv").exists():
+        raise ValueError(f"{folder} is not finished: {there} of {len(parts)} parts are there. Run it again to make the rest.")
+    return parts
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Whatever is wrong with a file is said with its name."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path} is no file of `eulerscan transform`, or it is damaged: {error}.") from error
 
 
 def _write_npz(path: Path, settings: Settings, pieces: Iterable[Piece]) -> None:
@@ -107,10 +161,11 @@ def _write_csv(path: Path, settings: Settings, pieces: Iterable[Piece]) -> None:
         writer.writerow(["name", *settings.columns()])
         for names, values in pieces:
             rows = values.reshape(len(names), -1)
-            whole = bool((np.abs(rows) < 2**31).all()) and bool((rows == np.trunc(rows)).all())
-            numbers: list[list[Any]]
-            numbers = rows.astype(np.int64).tolist() if whole else [[f"{value:.9g}" for value in row] for row in rows.tolist()]
-            writer.writerows([name, *row] for name, row in zip(names, numbers, strict=True))
+            # For each row alone, so that what stands in it depends on no other.
+            whole = ((np.abs(rows) < 2**31) & (rows == np.trunc(rows))).all(axis=1)
+            for name, row, integral in zip(names, rows, whole, strict=True):
+                numbers = row.astype(np.int64).tolist() if integral else [f"{value:.9g}" for value in row.tolist()]
+                writer.writerow([name, *numbers])
 
 
 def write_parquet(
@@ -131,25 +186,28 @@ def write_parquet(
 
 def parquet_metadata(path: Path) -> dict[str, Any]:
     """What :func:`write_parquet` put into the metadata."""
-    metadata = require("pyarrow.parquet", extra="bulk").read_metadata(path).metadata or {}
-    if b"eulerscan" not in metadata:
-        raise ValueError(f"{path} is no file of `eulerscan transform`: it has no metadata of that name.")
-    found: dict[str, Any] = json.loads(metadata[b"eulerscan"])
-    return found
-
-
-def _load_parquet(files: list[Path], path: Path) -> Transforms:
-    if not files:
-        raise ValueError(f"{path} holds no parts/*.parquet that `eulerscan transform --shards` would have written.")
     parquet = require("pyarrow.parquet", extra="bulk")
-    settings = Settings.from_dict(parquet_metadata(files[0])["settings"])
+    with _naming(path):
+        metadata = parquet.read_metadata(path).metadata or {}
+        if b"eulerscan" not in metadata:
+            raise ValueError("it has no metadata of eulerscan")
+        found: dict[str, Any] = json.loads(metadata[b"eulerscan"])
+        return found
+
+
+def _load_parquet(files: list[Path]) -> Transforms:
+    parquet = require("pyarrow.parquet", extra="bulk")
+    metadata = parquet_metadata(files[0])
+    with _naming(files[0]):
+        settings = Settings.from_dict(metadata["settings"])
     names: list[str] = []
     values = [np.empty((0, *settings.shape), np.float32)]
     for file in files:
-        table = parquet.ParquetFile(file).read()
-        names += table["name"].to_pylist()
-        rows = np.stack([table[column].to_numpy() for column in settings.columns()], axis=1)
-        values.append(rows.reshape(-1, *settings.shape))
+        with _naming(file):
+            table = parquet.ParquetFile(file).read()
+            names += table["name"].to_pylist()
+            rows = np.stack([table[column].to_numpy() for column in settings.columns()], axis=1)
+            values.append(rows.reshape(-1, *settings.shape))
     return Transforms(names, torch.from_numpy(np.concatenate(values)), settings)
 
 

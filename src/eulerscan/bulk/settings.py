@@ -74,10 +74,20 @@ class Settings:
     @torch.no_grad()
     def apply(self, complex: Complex) -> Tensor:
         """The transforms of shapes, ``[B, T, H]`` or ``[B, K, T, H]``; each depends on no other shape."""
-        complex = complex.to(torch.float64)
-        complex = complex.unit_ball() if self.unit_ball else complex
+        complex = self._placed(complex)
         options = {"max_dim": self.dim} if self.variant == "channels" else {}
         return VARIANTS[self.variant](complex, self.directions, self.thresholds, scale=self.scale, **options).float()
+
+    def beyond(self, complex: Complex) -> int:
+        """How many shapes have points beyond the radius, which no threshold reaches."""
+        if self.unit_ball and self.radius >= 1:
+            return 0
+        complex = self._placed(complex)
+        return int(complex.batch[complex.points.norm(dim=1) > self.radius].unique().numel())
+
+    def _placed(self, complex: Complex) -> Complex:
+        complex = complex.to(torch.float64)
+        return complex.unit_ball() if self.unit_ball else complex
 
     def columns(self) -> list[str]:
         """A name for each number of a transform: ``d0_t0`` is the first direction and threshold. ``s1_d0_t0`` is of edges."""
@@ -90,4 +100,8 @@ class Settings:
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Settings:
-        return Settings(**(values | {"scale": float(values["scale"])}))
+        """What :meth:`as_dict` came from."""
+        try:
+            return Settings(**(values | {"scale": float(values["scale"])}))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"values must be what Settings.as_dict returns, got {values!r}.") from error

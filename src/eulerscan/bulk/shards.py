@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,14 +19,18 @@ from ..convert.many import read_many
 from ..folders import Failure, reason
 from ..tables import comma_separated
 from . import workers
-from .files import Piece, parquet_metadata, write_parquet
+from .files import Piece, load_manifest, parquet_metadata, part_paths, write_parquet
 from .settings import Settings
 from .sources import Source
 
 FILES_AT_ONCE, BYTES_AT_ONCE = 256, 2**23
 SHARD = 1000  # files, where nobody says how many shards there shall be
 
-Ended = Callable[[int], object]  # is told how many files more are done
+Told = Callable[[int], object]  # is told a number more
+
+
+class OtherRunError(ValueError):
+    """A folder holds parts of other files, of files that were changed since, or of other settings."""
 
 
 class Shard(NamedTuple):
@@ -34,9 +39,10 @@ class Shard(NamedTuple):
     names: list[str]
     transforms: np.ndarray[Any, Any]  # [n, T, H]
     failures: list[Failure]
+    beyond: int = 0  # shapes with points beyond the radius
 
 
-def transform_shard(folder: Path, names: Sequence[str], settings: Settings) -> Shard:
+def transform_shard(folder: str | os.PathLike[str], names: Sequence[str], settings: Settings) -> Shard:
     """Read and transform files. What becomes of one depends on no other, nor on how many are read at once.
 
     Args:
@@ -47,17 +53,20 @@ def transform_shard(folder: Path, names: Sequence[str], settings: Settings) -> S
     Returns:
         The transforms of those that could be read, in the order of ``names``, and why others could not.
     """
+    folder, beyond = Path(folder), 0
     batches, errors = read_many([folder / name for name in names], **settings.reading, dtype=torch.float64)
     reasons = {i: reason(error, folder / names[i]) for i, error in errors.items()}
     values: dict[int, np.ndarray[Any, Any]] = {}
     for dim, (positions, complex) in batches.items():
         if dim == settings.dim:
+            beyond += settings.beyond(complex)
             _transform(positions, complex, settings, values, reasons)
         else:
-            reasons |= dict.fromkeys(positions, f"points of dimension {dim}, where {settings.dim} was expected (--dim).")
+            reasons |= dict.fromkeys(positions, f"points of dimension {dim}, where {settings.dim} was expected.")
     done = sorted(values)
     transforms = np.stack([values[i] for i in done]) if done else np.empty((0, *settings.shape), np.float32)
-    return Shard([names[i] for i in done], transforms, [Failure(Path(names[i]), reasons[i]) for i in sorted(reasons)])
+    failures = [Failure(Path(names[i]), reasons[i]) for i in sorted(reasons)]
+    return Shard([names[i] for i in done], transforms, failures, beyond)
 
 
 def _transform(
@@ -74,13 +83,28 @@ def _transform(
 
 
 def transformed(
-    source: Source, settings: Settings, failures: list[Failure], *, ended: Ended = lambda n: None
+    source: Source,
+    settings: Settings,
+    failures: list[Failure],
+    *,
+    ended: Told = lambda n: None,
+    beyond: Told = lambda n: None,
 ) -> Iterator[Piece]:
-    """The transforms of all files, some at a time, so that memory does not grow with their number."""
+    """The transforms of all files, some at a time, so that memory does not grow with their number.
+
+    Args:
+        source: The files.
+        settings: What to do with each.
+        failures: Gets those that cannot be read.
+        ended: Is told how many files more are done.
+        beyond: Is told how many shapes more have points beyond the radius, which are cut off.
+    """
+    failures += source.failures
     for begin, end in _portions(source.sizes):
         shard = transform_shard(source.folder, source.names[begin:end], settings)
         failures += shard.failures
         ended(end - begin)
+        beyond(shard.beyond)
         yield shard.names, shard.transforms
 
 
@@ -119,24 +143,27 @@ def write_part(job: Job) -> None:
                 f"{folder} is not there on {socket.gethostname()}: all machines must see files and output under the same paths."
             )
     failures: list[Failure] = []
+    beyond: list[int] = []
 
     def more() -> dict[str, Any]:
         listed = [[str(failure.path), failure.reason] for failure in failures]
-        return {"fingerprint": job.fingerprint, "version": job.version, "failures": listed}
+        return {"fingerprint": job.fingerprint, "version": job.version, "failures": listed, "beyond": sum(beyond)}
 
     with replacing(job.part) as partial:
-        write_parquet(partial, job.settings, transformed(job.source, job.settings, failures), more=more)
+        pieces = transformed(job.source, job.settings, failures, beyond=beyond.append)
+        write_parquet(partial, job.settings, pieces, more=more)
 
 
 def transform_folder(
     source: Source,
     settings: Settings,
-    output: Path,
+    output: str | os.PathLike[str],
     *,
     shards: int | None = None,
     processes: int = 1,
     scheduler: str | None = None,
-    ended: Ended = lambda n: None,
+    ended: Told = lambda n: None,
+    beyond: Told = lambda n: None,
 ) -> list[Failure]:
     """Write ``output/parts/part-00000.parquet`` and so on, a part a shard. What is finished is not done again.
 
@@ -147,10 +174,11 @@ def transform_folder(
         source: The files. They must not change meanwhile.
         settings: What to do with each.
         output: Folder for the parts. One that was begun with other settings or other files is an error.
-        shards: Number of parts. By default those of an earlier run, or one for every thousand files.
+        shards: Number of shards, and so of parts. By default that of an earlier run, or one for every thousand files.
         processes: Of this machine.
         scheduler: Address of a dask scheduler whose workers do it instead.
         ended: Is told how many files more are done, finished parts first.
+        beyond: Is told how many shapes more have points beyond the radius, which are cut off.
 
     Returns:
         The files that are in no part.
@@ -158,16 +186,16 @@ def transform_folder(
     from .. import __version__
 
     source = source._replace(folder=source.folder.resolve())
-    output = output.resolve()
+    output = Path(output).resolve()
     shards = _begin(source, settings, output, shards)
-    parts = [output / "parts" / f"part-{number:05}.parquet" for number in range(shards)]
+    parts = part_paths(output, shards)
 
     def job(number: int) -> Job:
-        files = source.part(number, shards)
+        files = source.shard(number, shards)
         return Job(files, settings, parts[number], files.fingerprint(), __version__)
 
     finished = [_is_finished(job(number)) for number in range(shards)]
-    ended(sum(len(source.part(number, shards).names) for number in range(shards) if finished[number]))
+    ended(sum(len(source.shard(number, shards).names) for number in range(shards) if finished[number]))
     # Made when they are handed out: all of them at once would hold every name a second time.
     jobs = (job(number) for number in range(shards) if not finished[number])
     if scheduler is None:
@@ -179,11 +207,17 @@ def transform_folder(
         ended(len(done.source.names))
         if problem is not None and not _is_finished(done):  # a worker may be lost after its part was written
             undone[done.part] = [Failure(Path(name), f"{done.part.name} is not done: {problem}") for name in done.source.names]
-    failures: list[Failure] = []
-    for part in parts:
-        failures += undone[part] if part in undone else _failures(part)
-    for left in (output / "parts").glob(".*.partial"):  # by processes that were killed
-        left.unlink(missing_ok=True)
+    failures = list(source.failures)
+    for part, before in zip(parts, finished, strict=True):
+        if part in undone:
+            failures += undone[part]
+            continue
+        made = parquet_metadata(part)
+        failures += [Failure(Path(name), reason) for name, reason in made["failures"]]
+        beyond(made["beyond"])
+        # By processes that were killed. Others may be at work here, but not at what is finished.
+        for left in () if before else part.parent.glob(f".{part.name}.*.partial"):
+            left.unlink(missing_ok=True)
     _write_if_new(output / "failures.csv", comma_separated(["name", "reason"], failures))
     return failures
 
@@ -193,24 +227,29 @@ def _begin(source: Source, settings: Settings, output: Path, shards: int | None)
     from .. import __version__
 
     manifest = output / "manifest.json"
-    before = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else None
+    before = load_manifest(output)
+    if before is None and manifest.exists():
+        raise ValueError(f"{manifest} is none of eulerscan, and would be replaced. Choose another output.")
     default = max(1, -(-len(source.names) // SHARD)) if before is None else before["shards"]
     now = {
         "version": __version__,
         "shards": default if shards is None else shards,
         "files": len(source.names),
         "fingerprint": source.fingerprint(),
+        "changed": source.state(),
         "settings": json.loads(json.dumps(settings.as_dict())),
     }
     if before is not None and before != now:
         old, new = ({**entry, **entry["settings"]} for entry in (before, now))
-        differing = [name for name in new if name not in ("settings", "fingerprint") and old.get(name) != new[name]]
-        changes = [f"{name} was {old.get(name)} and is {new[name]}" for name in differing] or [
-            "files have other names or sizes"
-        ]
-        raise ValueError(
-            f"{output} was begun otherwise: {'; '.join(changes)}. Choose another output, or --overwrite to begin anew."
-        )
+        named = [name for name in new if name not in ("settings", "fingerprint", "changed") and old.get(name) != new[name]]
+        changes = [f"{name} was {old.get(name)} and is {new[name]}" for name in named]
+        if not changes and before["fingerprint"] != now["fingerprint"]:
+            changes = ["files have other names or sizes"]
+        if not changes:
+            begun = manifest.stat().st_mtime_ns
+            later = [name for name, changed in zip(source.names, source.changed, strict=True) if changed > begun]
+            changes = [f"{later[0] if later else 'a file'} was changed since"]
+        raise OtherRunError(f"{output} was begun otherwise: {'; '.join(changes)}. Choose another output.")
     (output / "parts").mkdir(parents=True, exist_ok=True)
     _write_if_new(manifest, json.dumps(now, indent=1) + "\n")
     return int(now["shards"])
@@ -219,16 +258,9 @@ def _begin(source: Source, settings: Settings, output: Path, shards: int | None)
 def _is_finished(job: Job) -> bool:
     if not job.part.exists():
         return False
-    made = job.part.stat().st_mtime_ns
-    later = [name for name, changed in zip(job.source.names, job.source.changed, strict=True) if changed > made]
-    if later or parquet_metadata(job.part)["fingerprint"] != job.fingerprint:
-        what = f"{later[0]} was changed after" if later else "other files were read for"
-        raise ValueError(f"{what} {job.part}. Choose another output, or --overwrite to begin anew.")
+    if parquet_metadata(job.part).get("fingerprint") != job.fingerprint:
+        raise OtherRunError(f"{job.part} was made of other files. Choose another output.")
     return True
-
-
-def _failures(part: Path) -> list[Failure]:
-    return [Failure(Path(name), reason) for name, reason in parquet_metadata(part)["failures"]]
 
 
 def _write_if_new(path: Path, content: str) -> None:

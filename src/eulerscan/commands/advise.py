@@ -16,11 +16,10 @@ from ..advising import Advice
 from ..advising import advise as suggest
 from ..checks import positive
 from ..complexes import Complex, collate
-from ..convert import READABLE
 from ..extras import progress
-from ..folders import Failure, readable, try_to_read
+from ..folders import Failure, try_to_read
 from ..tables import aligned
-from .options import parse_pairs, report_failures
+from .options import find_paths, parse_pairs, report_failures
 
 SETTINGS = ("unit_ball", "radius", "num_thresholds", "num_directions", "scale")
 
@@ -56,11 +55,9 @@ def advise(
     positive(max_files, "--max-files")
     if not 0 < tolerance < 1:
         raise ValueError(f"--tolerance must be a share between 0 and 1, such as 0.1, got {tolerance}.")
-    paths = [path for given in files for path in (readable(given) if given.is_dir() else [given])]
-    if not paths:
-        raise ValueError(f"FILES must name files, or folders that hold files with one of the endings {' '.join(READABLE)}.")
-    chosen = _evenly(paths, max_files)
     failures: list[Failure] = []
+    paths = find_paths(files, failures)
+    chosen = _evenly(paths, max_files)
     shapes: dict[Path, Complex] = {}
     options = parse_pairs(data)
     for path in chosen if quiet else progress(chosen, "reading files"):

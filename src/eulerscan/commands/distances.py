@@ -12,7 +12,8 @@ from torch import Tensor
 from tyro.conf import Positional, arg
 
 from ..atomic import replacing
-from ..bulk import Transforms, load_transforms, transformed
+from ..bulk import Settings, Source, Transforms, load_transforms, transformed
+from ..bulk.files import load_failures, load_manifest
 from ..convert import read
 from ..distances import check_p, distance_matrix
 from ..extras import progress_bar
@@ -20,7 +21,7 @@ from ..folders import Failure
 from ..invariant import circular_distance, rotation_distance
 from ..plot.distances import draw_distances, save
 from ..tables import comma_separated
-from .options import report_failures
+from .options import check_output, report_beyond, report_failures
 from .plot import FIGURES
 from .recipe import Recipe
 from .transform import find_files
@@ -63,15 +64,25 @@ def distances(
     if plot is not None and plot.suffix.lower() not in FIGURES:
         raise ValueError(f"--plot must end with one of {', '.join(FIGURES)}, got {plot.name!r}.")
     for path in (output, plot):
-        if path is not None and path.exists() and not overwrite:
-            raise FileExistsError(f"{path} is there already. Use --overwrite to replace it.")
+        check_output(path, overwrite)
     check_p(p)
     recipe.check()
     failures: list[Failure] = []
     made = len(files) == 1 and _is_made(files[0])
     if made and recipe != Recipe():
         raise ValueError(f"{files[0]} holds transforms already: how they are made cannot be chosen any more.")
-    found, folder = (load_transforms(files[0]), None) if made else _transform(files, output, recipe, failures, quiet)
+    folder: Path | None = None
+    if made:
+        found = load_transforms(files[0])
+        if turned:
+            _check_turned(found.settings, made)
+        failures = load_failures(files[0]) if files[0].is_dir() else []
+    else:
+        source = find_files(files, besides=[path for path in (output, plot) if path is not None])
+        settings, folder = recipe.settings(source), source.folder
+        if turned:
+            _check_turned(settings, made)
+        found = _transform(source, settings, failures, quiet)
     if not found.names:
         raise ValueError(f"{files[0]} holds no shapes.")
     matrix = _turned(found, folder, p, quiet) if turned else _matrix(found, p)
@@ -87,21 +98,19 @@ def distances(
 
 def _is_made(path: Path) -> bool:
     """Whether these are transforms rather than shapes."""
-    return path.suffix.lower() in (".npz", ".parquet") if path.is_file() else (path / "manifest.json").exists()
+    return path.suffix.lower() in (".npz", ".parquet") if path.is_file() else load_manifest(path) is not None
 
 
-def _transform(
-    files: tuple[Path, ...], output: Path, recipe: Recipe, failures: list[Failure], quiet: bool
-) -> tuple[Transforms, Path]:
-    source = find_files(files, besides=(output,))
-    settings = recipe.settings(source)
+def _transform(source: Source, settings: Settings, failures: list[Failure], quiet: bool) -> Transforms:
+    beyond: list[int] = []
     bar = progress_bar(len(source.names), "transforming", hidden=quiet)
     try:
-        pieces = list(transformed(source, settings, failures, ended=bar.update))
+        pieces = list(transformed(source, settings, failures, ended=bar.update, beyond=beyond.append))
     finally:
         bar.close()
+    report_beyond(sum(beyond), settings.radius)
     names = [name for some, _ in pieces for name in some]
-    return Transforms(names, torch.cat([torch.from_numpy(values) for _, values in pieces]), settings), source.folder
+    return Transforms(names, torch.cat([torch.from_numpy(values) for _, values in pieces]), settings)
 
 
 def _matrix(found: Transforms, p: float) -> Tensor:
@@ -110,17 +119,20 @@ def _matrix(found: Transforms, p: float) -> Tensor:
     return distance_matrix(found.transforms.double(), p=p, thresholds=thresholds)
 
 
-def _turned(found: Transforms, folder: Path | None, p: float, quiet: bool) -> Tensor:
-    settings, count = found.settings, len(found.names)
-    in_plane = settings.dim == 2
+def _check_turned(settings: Settings, made: bool) -> None:
     if settings.variant != "ect" or (settings.dim == 3 and math.isfinite(settings.scale)):
         raise ValueError(
             "--turned is for the transform itself, and in space for the exact one: leave out --variant and --scale."
         )
     if settings.dim not in (2, 3):
         raise ValueError(f"--turned is for shapes in the plane or in space, got dimension {settings.dim}.")
-    if settings.dim == 3 and folder is None:
+    if settings.dim == 3 and made:
         raise ValueError("--turned needs the shapes themselves in space, since it turns them: name their files or folder.")
+
+
+def _turned(found: Transforms, folder: Path | None, p: float, quiet: bool) -> Tensor:
+    settings, count = found.settings, len(found.names)
+    in_plane = settings.dim == 2
     result = torch.zeros(count, count, dtype=torch.float64)
     bar = progress_bar(count * (count - 1) // 2, "comparing pairs", hidden=quiet)
     try:

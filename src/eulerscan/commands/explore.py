@@ -10,7 +10,7 @@ from tyro.conf import Positional, arg
 from ..checks import positive
 from ..convert import read
 from ..explorer import write_page
-from .options import parse_pairs
+from .options import check_output, parse_pairs
 
 
 def explore(
@@ -49,8 +49,7 @@ def explore(
     """
     if output.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--output must be a .html file, got {output.name!r}.")
-    if output.exists() and not overwrite:
-        raise FileExistsError(f"{output} is there already. Use --overwrite to replace it.")
+    check_output(output, overwrite)
     for name, count in (("--num-directions", num_directions), ("--num-thresholds", num_thresholds)):
         if count is not None:
             positive(count, name)

@@ -1,13 +1,15 @@
-"""What several commands have in common: options of the form key=value, and files that could not be read."""
+"""What several commands have in common: options of the form key=value, files that come in, and those that go out."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
+from pathlib import Path
 from typing import Any
 
-from ..folders import Failure
+from ..convert import READABLE
+from ..folders import Failure, is_named, readable
 
 
 def parse_pairs(pairs: Sequence[str]) -> dict[str, Any]:
@@ -26,6 +28,39 @@ def parse_pairs(pairs: Sequence[str]) -> dict[str, Any]:
         except json.JSONDecodeError:
             options[name] = {"True": True, "False": False, "None": None}.get(value, value)
     return options
+
+
+def check_output(path: Path | None, overwrite: bool) -> None:
+    """What is there already is replaced only if one wants."""
+    if path is not None and path.exists() and not overwrite:
+        raise FileExistsError(f"{path} is there already. Use --overwrite to replace it.")
+
+
+def find_paths(files: Sequence[Path], failures: list[Failure]) -> list[Path]:
+    """The files that the command line names, and those in its folders."""
+    paths: list[Path] = []
+    for given in files:
+        if given.is_dir():
+            paths += readable(given, failures)
+        elif is_named(given, failures):
+            paths.append(given)
+    check_found(paths, failures)
+    return paths
+
+
+def check_found(found: Sized, failures: Sequence[Failure]) -> None:
+    """The command line must name something."""
+    if not found:
+        why = f" The first that cannot be used: {failures[0].path}: {failures[0].reason}" if failures else ""
+        endings = " ".join(READABLE)
+        raise ValueError(f"FILES must name files, or folders that hold files with one of the endings {endings}.{why}")
+
+
+def report_beyond(count: int, radius: float) -> None:
+    """Say on standard error how many shapes were cut off, if any."""
+    if count:
+        shapes = "1 shape reaches" if count == 1 else f"{count} shapes reach"
+        print(f"warning: {shapes} beyond --radius {radius:g}, and what lies there is left out", file=sys.stderr)
 
 
 def report_failures(failures: Sequence[Failure]) -> int:

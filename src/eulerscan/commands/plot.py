@@ -13,7 +13,7 @@ from ..complexes import Complex
 from ..extras import progress
 from ..folders import Failure, try_to_read
 from ..plot.overview import draw_overview
-from .options import parse_pairs, report_failures
+from .options import check_output, parse_pairs, report_failures
 
 FIGURES = (".png", ".pdf", ".svg")
 MOST_ROWS = 12  # more are no figure for a page
@@ -58,8 +58,7 @@ def plot(
     """
     if output.suffix.lower() not in FIGURES:
         raise ValueError(f"--output must end with one of {', '.join(FIGURES)}, got {output.name!r}.")
-    if output.exists() and not overwrite:
-        raise FileExistsError(f"{output} is there already. Use --overwrite to replace it.")
+    check_output(output, overwrite)
     if not 1 <= len(shapes) <= MOST_ROWS:
         raise ValueError(f"SHAPES must name 1 to {MOST_ROWS} files, a row of the figure each, got {len(shapes)}.")
     if not scale > 0:

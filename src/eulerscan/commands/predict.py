@@ -12,14 +12,13 @@ from tyro.conf import Positional
 from .. import datasets
 from ..atomic import replacing
 from ..complexes import collate
-from ..convert import READABLE
 from ..datasets import Dataset
 from ..extras import progress
-from ..folders import Failure, load_folder, readable, try_to_read
+from ..folders import Failure, load_folder, try_to_read
 from ..runs import Config, check_same_data, load
 from ..tables import aligned, comma_separated
 from ..training import evaluate as score
-from .options import report_failures
+from .options import check_output, find_paths, report_failures
 
 FILES_AT_ONCE = 64
 
@@ -65,14 +64,11 @@ def predict(
         output: Where to write file, class, probability and the probabilities of all classes as CSV. Default: a table here.
         overwrite: Replace the output if it is there already.
     """
-    if output is not None and output.exists() and not overwrite:
-        raise FileExistsError(f"{output} is there already. Use --overwrite to replace it.")
+    check_output(output, overwrite)
     model, config = load(run)
     options = config.data["options"] if "folder" in config.data else {}
-    paths = [path for given in files for path in (readable(given) if given.is_dir() else [given])]
-    if not paths:
-        raise ValueError(f"FILES must name files, or folders that hold files with one of the endings {' '.join(READABLE)}.")
     failures: list[Failure] = []
+    paths = find_paths(files, failures)
     rows: list[list[Any]] = []
     for start in progress(range(0, len(paths), FILES_AT_ONCE), "predicting"):
         chunk = [(path, try_to_read(path, failures, **options)) for path in paths[start : start + FILES_AT_ONCE]]

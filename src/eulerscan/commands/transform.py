@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import Positional, arg
 
 from ..bulk import Settings, Source, find_shapes, transform_folder, transformed, write_transforms
-from ..bulk.files import ENDINGS, companion
-from ..convert import READABLE
+from ..bulk.files import ENDINGS, companion, load_manifest
+from ..bulk.shards import OtherRunError
 from ..extras import progress_bar
 from ..folders import Failure
-from .options import report_failures
+from .options import check_found, check_output, report_beyond, report_failures
 from .recipe import Recipe
 
 LISTED = 20  # failures on the screen, where a file lists them all
@@ -52,18 +52,19 @@ def transform(
     """
     single = output.suffix.lower() in ENDINGS
     recipe.check()
-    _check_parts(output, single, shards, processes, scheduler)
+    _check_parts(files, output, single, shards, processes, scheduler)
     beside = companion(output)
     for path in (output, beside) if single else ():
-        if path is not None and path.exists() and not overwrite:
-            raise FileExistsError(f"{path} is there already. Use --overwrite to replace it.")
+        check_output(path, overwrite)
     source = find_files(files, besides=(output,) if beside is None else (output, beside))
     settings = recipe.settings(source)
+    beyond: list[int] = []
     bar = progress_bar(len(source.names), "transforming", hidden=quiet)
     try:
         if single:
             failures: list[Failure] = []
-            write_transforms(output, settings, transformed(source, settings, failures, ended=bar.update))
+            pieces = transformed(source, settings, failures, ended=bar.update, beyond=beyond.append)
+            write_transforms(output, settings, pieces)
         else:
             if overwrite:
                 _remove(output)
@@ -75,11 +76,15 @@ def transform(
                 processes=processes or os.cpu_count() or 1,
                 scheduler=scheduler,
                 ended=bar.update,
+                beyond=beyond.append,
             )
+    except OtherRunError as error:
+        raise ValueError(f"{str(error).removesuffix('.')}, or --overwrite to begin anew.") from error
     finally:
         bar.close()
     if not quiet:
         print(_summary(source, settings, failures, output if single else output / "parts"))
+    report_beyond(sum(beyond), settings.radius)
     if single or len(failures) <= LISTED:
         return report_failures(failures)
     report_failures(failures[:LISTED])
@@ -87,15 +92,16 @@ def transform(
     return 1
 
 
-def find_files(files: tuple[Path, ...], *, besides: tuple[Path, ...] = ()) -> Source:
+def find_files(files: tuple[Path, ...], *, besides: Sequence[Path] = ()) -> Source:
     """What the command line names, or an error if that is nothing."""
     source = find_shapes(files, besides=besides)
-    if not source.names:
-        raise ValueError(f"FILES must name files, or folders that hold files with one of the endings {' '.join(READABLE)}.")
+    check_found(source.names, source.failures)
     return source
 
 
-def _check_parts(output: Path, single: bool, shards: int | None, processes: int | None, scheduler: str | None) -> None:
+def _check_parts(
+    files: tuple[Path, ...], output: Path, single: bool, shards: int | None, processes: int | None, scheduler: str | None
+) -> None:
     for name, value in (("--shards", shards), ("--processes", processes), ("--scheduler", scheduler)):
         if value is not None and single:
             raise ValueError(f"{name} needs a folder for --output, where the parts are written, got {output.name!r}.")
@@ -105,16 +111,20 @@ def _check_parts(output: Path, single: bool, shards: int | None, processes: int 
         raise ValueError("--processes are those of this machine, and --scheduler has workers of its own: choose one.")
     if not single and (output.is_file() or (output.suffix and not output.exists())):
         raise ValueError(f"--output must end with one of {', '.join(ENDINGS)}, or be a folder for parts, got {output.name!r}.")
+    if output.resolve() in {path.resolve() for path in files}:
+        raise ValueError(f"--output must be apart from the files, got {output}, which is one of FILES.")
 
 
 def _summary(source: Source, settings: Settings, failures: list[Failure], place: Path) -> str:
     grid = f"{settings.num_directions} directions x {settings.num_thresholds} thresholds"
-    return f"{place}: {len(source.names) - len(failures)} of {len(source.names)} shapes, {grid} each"
+    found = len(source.names) + len(source.failures)
+    return f"{place}: {found - len(failures)} of {found} shapes, {grid} each"
 
 
 def _remove(output: Path) -> None:
     """What an earlier run wrote, and nothing else."""
-    if (output / "manifest.json").exists():
-        shutil.rmtree(output / "parts", ignore_errors=True)
-        for name in ("manifest.json", "failures.csv"):
-            (output / name).unlink(missing_ok=True)
+    if load_manifest(output) is not None:
+        parts = output / "parts"
+        written = [*parts.glob("part-*.parquet"), *parts.glob(".part-*.partial")]
+        for path in (*written, output / "failures.csv", output / "manifest.json"):
+            path.unlink(missing_ok=True)

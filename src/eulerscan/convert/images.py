@@ -87,6 +87,8 @@ def from_images(
     if pixels not in ("cells", "vertices"):
         raise ValueError(f'pixels must be "cells" or "vertices", got {pixels!r}.')
     steps = _spacing(spacing, array.ndim - 1)
+    if not isinstance(weighted, bool):
+        raise TypeError(f"weighted must be True or False, got {weighted!r}.")
     bound = _threshold(threshold, weighted)
     values: _Array
     if weighted:

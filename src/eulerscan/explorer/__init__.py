@@ -21,10 +21,12 @@ from .. import __version__
 from .. import directions as spheres
 from ..atomic import replacing
 from ..complexes import Complex
-from ..functional import ect, thresholds
+from ..extent import radius_of
+from ..functional import ect
+from ..functional import thresholds as even_thresholds
 from ..shapes import Shape, as_complex
-from ..simplices import NAMES
-from ..surface import outer_triangles
+from ..simplices import NAMES, faces
+from ..surface import occurrences, outer_triangles
 
 MOST_SIMPLICES = 1_000_000
 """Vertices, edges, triangles and so on of a shape that a page takes.
@@ -35,13 +37,12 @@ At so many (a closed surface of 330,000 triangles) the file has 17 MB, and headl
 
 _SCRIPTS = ("colours.js", "sweep.js", "raster.js", "stage.js", "charts.js", "explorer.js")
 _FEW_EDGES = 6000  # more lines on a surface than that would hide it
-_ROOM = 1.1
 
 
-def write_page(shape: Shape, path: Path, *, name: str, **options: Any) -> None:
+def write_page(shape: Shape, path: Path | str, *, name: str, **options: Any) -> None:
     """Write the page of a shape to a file, whole or not at all. The options are those of :func:`page`."""
     text = page(shape, name=name, **options)
-    with replacing(path) as partial:
+    with replacing(Path(path)) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
@@ -99,9 +100,8 @@ def describe(
     """What the page knows of a shape, ready for JSON; arrays in base64."""
     complex = _checked(shape)
     complex = complex.unit_ball() if unit_ball else complex
-    largest = float(torch.linalg.vector_norm(complex.points, dim=1).max())
-    radius = _ROOM * (largest or 1.0) if radius is None else radius
-    heights = thresholds(num_thresholds, radius, dtype=torch.float64)
+    radius = radius_of(complex) if radius is None else radius
+    thresholds = even_thresholds(num_thresholds, radius, dtype=torch.float64)
     directions = spheres.uniform(num_directions or (360 if complex.dim == 2 else 256), complex.dim, dtype=torch.float64)
     weights = complex.weights
     levels = [
@@ -126,8 +126,8 @@ def describe(
         "drawn": {kind: _encode(indices, "uint32") for kind, indices in _drawn(complex).items()},
         "circle": _encode(spheres.circle(360, dtype=torch.float64), "float64"),
         "directions": _encode(directions, "float64"),
-        "thresholds": _encode(heights, "float64"),
-        "transform": _encode(ect(complex, directions, heights)[0], "float32"),
+        "thresholds": _encode(thresholds, "float64"),
+        "transform": _encode(ect(complex, directions, thresholds)[0], "float32"),
     }
 
 
@@ -169,18 +169,9 @@ def _drawn(complex: Complex) -> dict[str, Tensor]:
     if triangles.shape[1]:
         vertices = vertices[~covered]
         if complex.weights is not None or edges.shape[1] > _FEW_EDGES:
-            edge_numbers = (~_on_triangles(edges, triangles, len(complex.points))).nonzero().squeeze(1)
+            edge_numbers = (occurrences(edges, faces(triangles)) == 0).nonzero().squeeze(1)
             return {"vertices": vertices, "edges": edge_numbers, "triangles": seen}
     return {"vertices": vertices, "edges": torch.arange(edges.shape[1]), "triangles": seen}
-
-
-def _on_triangles(edges: Tensor, triangles: Tensor, num_points: int) -> Tensor:
-    """``[n]``: whether each edge is one of a triangle."""
-
-    def keys(pairs: Tensor) -> Tensor:
-        return pairs.amin(dim=0) * num_points + pairs.amax(dim=0)
-
-    return torch.isin(keys(edges), torch.cat([keys(triangles[[a, b]]) for a, b in ((0, 1), (0, 2), (1, 2))]))
 
 
 def _encode(values: Tensor, kind: str) -> dict[str, str]:

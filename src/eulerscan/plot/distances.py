@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from ..atomic import replacing
 from ..extras import require
-from .drawing import SEQUENTIAL, figure
+from .drawing import SEQUENTIAL, figure, plain, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+__all__ = ["draw_distances", "save"]
 
 MOST_LABELS = 80  # more are not readable
 LONGEST = 28  # letters of a label
@@ -49,19 +49,13 @@ def draw_distances(distances: Tensor, names: Sequence[str], *, label: str = "dis
     image = right.imshow(matrix, cmap=SEQUENTIAL, vmin=0, vmax=matrix.max() or 1.0, interpolation="nearest", aspect="equal")
     picture.colorbar(image, ax=right, label=label, fraction=0.05, pad=0.02, location="right")
     if named:
-        labels = [_short(names[i]) for i in order]
+        labels = [plain(_short(names[i])) for i in order]
         right.set_xticks(range(count), labels, rotation=90, fontsize=7)
         right.set_yticks(range(count), labels, fontsize=7)
         right.set(xlabel="shape", ylabel="shape")
     else:
         right.set(xlabel="shape, in the order of the tree", ylabel="shape, in the order of the tree")
     return picture
-
-
-def save(picture: Figure, path: Path) -> None:
-    """Write a figure; its ending says how."""
-    with replacing(path) as partial:
-        picture.savefig(partial, dpi=200, format=path.suffix.lower().removeprefix("."))
 
 
 def _clustered(distances: Tensor) -> tuple[list[int], object | None]:

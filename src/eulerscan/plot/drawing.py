@@ -1,14 +1,16 @@
-"""What is drawn on one pair of axes: shapes, transforms, curves, directions, training."""
+"""What is drawn on one pair of axes: shapes, transforms, curves, directions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ..atomic import replacing
 from ..complexes import Complex
 from ..extras import require
 from ..shapes import Shape, as_complex
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
+EULER = "Euler characteristic"
 
 
 def plot_shape(
@@ -33,7 +36,7 @@ def plot_shape(
     complex = _one(shape)
     if complex.dim not in (2, 3):
         raise ValueError(f"shape must lie in the plane or in space to be drawn, got points of dimension {complex.dim}.")
-    ax = ax or _new_axes(projection="3d" if complex.dim == 3 else None)
+    ax = ax or new_axes(projection="3d" if complex.dim == 3 else None)
     points = complex.points.detach().cpu().numpy()
     levels = {len(s): s.cpu().numpy() for s in complex.simplices if s.numel()}
     seen = outer_triangles(complex).cpu().numpy()
@@ -53,7 +56,12 @@ def plot_shape(
 
 
 def plot_transform(
-    transform: Tensor, ax: Axes | None = None, *, thresholds: Tensor | None = None, directions: Tensor | None = None
+    transform: Tensor,
+    ax: Axes | None = None,
+    *,
+    thresholds: Tensor | None = None,
+    directions: Tensor | None = None,
+    label: str = EULER,
 ) -> Axes:
     """The transform ``[T, H]`` of one complex as an image: a row a direction, a column a threshold.
 
@@ -62,9 +70,10 @@ def plot_transform(
         thresholds: ``[H]``, evenly spaced, for the axis. Without them the columns are numbered.
         directions: ``[T, 2]`` in the plane, evenly spaced (:func:`directions.circle`), for an axis of angles. Without them
             the rows are numbered.
+        label: What the colours mean.
     """
-    values = _matrix(transform)
-    ax = ax or _new_axes()
+    values = matrix(transform)
+    ax = ax or new_axes()
     left, right, bottom, top = -0.5, values.shape[1] - 0.5, len(values) - 0.5, -0.5
     if thresholds is not None:
         half = _step(thresholds) / 2  # a pixel lies around its threshold
@@ -82,11 +91,11 @@ def plot_transform(
         ax.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
     else:
         ax.set_yticks(range(0, 360, 90))
-    _explain(image, values, ax)
+    _explain(image, values, ax, label)
     return ax
 
 
-def plot_polar(transform: Tensor, thresholds: Tensor, ax: Axes | None = None) -> Axes:
+def plot_polar(transform: Tensor, thresholds: Tensor, ax: Axes | None = None, *, label: str = EULER) -> Axes:
     """The transform ``[T, H]`` of a shape in the plane, wound around: the angle is the direction, the radius the threshold.
 
     The lowest threshold is the centre and the highest the rim. Turning the shape turns the picture.
@@ -95,9 +104,10 @@ def plot_polar(transform: Tensor, thresholds: Tensor, ax: Axes | None = None) ->
         transform: ``[T, H]`` for directions at equal angles from (1, 0) on, counter-clockwise: :func:`directions.circle`.
         thresholds: ``[H]``, evenly spaced.
         ax: Polar axes, as ``figure.add_subplot(projection="polar")`` makes them.
+        label: What the colours mean.
     """
-    values = _matrix(transform)
-    ax = ax or _new_axes(projection="polar")
+    values = matrix(transform)
+    ax = ax or new_axes(projection="polar")
     if ax.name != "polar":
         raise ValueError(f'ax must be polar axes, add_subplot(projection="polar"), got {ax.name} ones.')
     polar: Any = ax
@@ -109,11 +119,11 @@ def plot_polar(transform: Tensor, thresholds: Tensor, ax: Axes | None = None) ->
     polar.set_rgrids([0.0] if thresholds[0] < 0 < thresholds[-1] else [], angle=67.5, fmt="%g")
     polar.grid(color="0.6", linewidth=0.3, alpha=0.6)
     halo = require("matplotlib.patheffects", extra="plot").withStroke(linewidth=2, foreground="white")
-    for label in polar.get_yticklabels():
-        label.set_path_effects([halo])
+    for tick in polar.get_yticklabels():
+        tick.set_path_effects([halo])
     low, high = (f"{float(thresholds[end]):.3g}".replace("-", "−") for end in (0, -1))
     ax.set(xlabel=f"angle: direction\nradius: threshold, {low} to {high}")
-    _explain(image, values, ax, pad=0.12)
+    _explain(image, values, ax, label, pad=0.12)
     return ax
 
 
@@ -133,8 +143,8 @@ def plot_curves(
         labels: Names of the directions, for a legend.
         steps: Whether a curve keeps its value up to the next threshold, as the exact ones do; smooth ones are joined.
     """
-    values, heights = _matrix(transform), thresholds.detach().cpu().numpy()
-    ax = ax or _new_axes()
+    values, columns = matrix(transform), thresholds.detach().cpu().numpy()
+    ax = ax or new_axes()
     # Around the circle the last direction is beside the first, and so are their colours. A few with names are told apart.
     colours: Sequence[Any] = [f"C{i}" for i in range(len(values))]
     if labels is None:
@@ -144,8 +154,8 @@ def plot_curves(
         name, width = (
             (None, 1.0) if labels is None else (labels[i], 0.8 + 1.2 * (len(values) - 1 - i) / max(1, len(values) - 1))
         )
-        ax.plot(heights, curve, drawstyle="steps-post" if steps else "default", color=colour, linewidth=width, label=name)
-    ax.set(xlabel="threshold", ylabel="Euler characteristic")
+        ax.plot(columns, curve, drawstyle="steps-post" if steps else "default", color=colour, linewidth=width, label=name)
+    ax.set(xlabel="threshold", ylabel=EULER)
     if _whole(values):
         ax.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
     if labels is not None:
@@ -160,7 +170,7 @@ def plot_directions(directions: Tensor, ax: Axes | None = None, *, before: Tenso
     dim = ends.shape[1]
     if dim not in (2, 3):
         raise ValueError(f"directions must lie in the plane or in space to be drawn, got dimension {dim}.")
-    ax = ax or _new_axes(projection="3d" if dim == 3 else None)
+    ax = ax or new_axes(projection="3d" if dim == 3 else None)
     angles = np.linspace(0, 2 * np.pi, 200)
     circles: list[tuple[Any, ...]] = [(np.cos(angles), np.sin(angles))]
     if dim == 3:
@@ -176,49 +186,29 @@ def plot_directions(directions: Tensor, ax: Axes | None = None, *, before: Tenso
     return ax
 
 
-def plot_training(history: Sequence[Mapping[str, Any]], ax: Axes | None = None) -> Axes:
-    """Losses and validation accuracy over the epochs."""
-    ax = ax or _new_axes()
-    epochs = [record["epoch"] for record in history]
-    ax.plot(epochs, [record["loss"] for record in history], label="training loss", color="C0")
-    ax.set(xlabel="epoch", ylabel="cross entropy", ylim=(0, None))
-    ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
-    if "val_loss" in history[0]:
-        ax.plot(epochs, [record["val_loss"] for record in history], label="validation loss", color="C1")
-        right = ax.twinx()
-        right.plot(epochs, [record["val_accuracy"] for record in history], color="C2", label="validation accuracy")
-        right.set(ylabel="accuracy (%)", ylim=(None, 100))
-        lines = [*ax.get_lines(), *right.get_lines()]
-        ax.legend(lines, [str(line.get_label()) for line in lines], loc="center right")
-    else:
-        ax.legend()
-    return ax
-
-
-def plot_confusion(confusion: Tensor, classes: Sequence[str], ax: Axes | None = None) -> Axes:
-    """A confusion matrix ``[C, C]``: a row for each true class, shaded by its fraction, with the counts."""
-    counts = _matrix(confusion)
-    ax = ax or _new_axes()
-    fractions = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
-    ax.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
-    if len(classes) <= 20:
-        for (row, column), count in np.ndenumerate(counts.astype(int)):
-            if count:
-                colour = "white" if fractions[row, column] > 0.5 else "black"
-                ax.text(column, row, str(count), ha="center", va="center", color=colour, fontsize=7)
-    ax.set_xticks(range(len(classes)), classes, rotation=90 if max(map(len, classes)) > 2 else 0)
-    ax.set_yticks(range(len(classes)), classes)
-    ax.set(xlabel="predicted", ylabel="true")
-    return ax
-
-
 def figure(*size: float) -> Figure:
     """An empty figure of so many inches that belongs to no window."""
     made: Figure = require("matplotlib.figure", extra="plot").Figure(figsize=size, layout="constrained")
     return made
 
 
-def _new_axes(projection: str | None = None) -> Axes:
+def save(picture: Figure, path: Path | str, *, dpi: float = 200) -> None:
+    """Write a figure, whole or not at all; the ending of the file says how. The same figure gives the same file."""
+    path = Path(path)
+    format = path.suffix.lower().removeprefix(".") or "png"
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format)
+    # Names within a .svg file are random without a salt.
+    with require("matplotlib", extra="plot").rc_context({"svg.hashsalt": "eulerscan"}), replacing(path) as partial:
+        picture.savefig(partial, format=format, dpi=dpi, metadata=undated)
+
+
+def plain(text: str) -> str:
+    """Text of which matplotlib takes no part for a formula."""
+    return text.replace("$", r"\$")
+
+
+def new_axes(projection: str | None = None) -> Axes:
+    """Axes of a new figure, which a notebook shows."""
     axes: Axes = require("matplotlib.pyplot", extra="plot").figure(layout="constrained").add_subplot(projection=projection)
     return axes
 
@@ -230,7 +220,8 @@ def _one(shape: Shape) -> Complex:
     return complex
 
 
-def _matrix(values: Tensor) -> np.ndarray[Any, Any]:
+def matrix(values: Tensor) -> np.ndarray[Any, Any]:
+    """An array of two axes; anything else is an error."""
     array: np.ndarray[Any, Any] = torch.as_tensor(values).detach().cpu().numpy()
     if array.ndim != 2:
         raise ValueError(f"a matrix is needed here, got shape {list(array.shape)}. Choose one complex: transform[0]")
@@ -241,9 +232,9 @@ def _whole(values: np.ndarray[Any, Any]) -> bool:
     return bool((values == np.round(values)).all())
 
 
-def _explain(image: Any, values: np.ndarray[Any, Any], ax: Axes, **place: float) -> None:
+def _explain(image: Any, values: np.ndarray[Any, Any], ax: Axes, label: str, **place: float) -> None:
     """A colour bar, whose ticks are whole numbers where all values are."""
-    bar = ax.figure.colorbar(image, ax=ax, label="Euler characteristic", fraction=0.05, **place)  # type: ignore[arg-type]
+    bar = ax.figure.colorbar(image, ax=ax, label=label, fraction=0.05, **place)  # type: ignore[arg-type]
     if _whole(values):
         bar.locator = require("matplotlib.ticker", extra="plot").MaxNLocator(integer=True, nbins=6)
         bar.update_ticks()

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import plot
 from ..atomic import replacing
 from ..complexes import Complex
 from ..extras import require
 from ..fitting import Fit
+from .drawing import figure, plot_shape, save
 
 
 @dataclass
@@ -39,18 +39,18 @@ class Recorder:
         return [*self.paths[path], fit.shape]
 
 
-def draw_points(before: Complex, after: Complex, target: Complex, path: Path) -> None:
+def draw_points(before: Complex, after: Complex, target: Complex, path: Path | str) -> None:
     """Two pictures side by side: the target in grey, and on it the state after the first step, and the last."""
-    figure = plot.figure(8, 4)
+    picture = figure(8, 4)
     for column, (shape, title) in enumerate(((before, "first step"), (after, "result"))):
-        _draw_over(target, shape, figure.add_subplot(1, 2, 1 + column, projection="3d" if target.dim == 3 else None))
-        figure.axes[-1].set_title(title)
-    with replacing(path) as partial:
-        figure.savefig(partial, format=path.suffix.removeprefix(".") or "png", dpi=150)
+        _draw_over(target, shape, picture.add_subplot(1, 2, 1 + column, projection="3d" if target.dim == 3 else None))
+        picture.axes[-1].set_title(title)
+    save(picture, path, dpi=150)
 
 
-def animate(shapes: Sequence[Complex], target: Complex, path: Path) -> None:
+def animate(shapes: Sequence[Complex], target: Complex, path: Path | str) -> None:
     """A GIF of the states of a fit, the target in grey behind them."""
+    path = Path(path)
     if path.suffix.lower() != ".gif":
         raise ValueError(f"An animation must be a .gif file, got {path.name!r}.")
     pictures = list(_pictures(shapes, target))
@@ -62,17 +62,17 @@ def _pictures(shapes: Sequence[Complex], target: Complex) -> Iterator[Any]:
     image = require("PIL.Image", extra="mesh")
     canvas = require("matplotlib.backends.backend_agg", extra="plot").FigureCanvasAgg
     for shape in shapes:
-        figure = plot.figure(4, 4)
-        _draw_over(target, shape, figure.add_subplot(projection="3d" if target.dim == 3 else None))
-        drawn = canvas(figure)
+        picture = figure(4, 4)
+        _draw_over(target, shape, picture.add_subplot(projection="3d" if target.dim == 3 else None))
+        drawn = canvas(picture)
         drawn.draw()
         yield image.fromarray(np.asarray(drawn.buffer_rgba())[..., :3].copy())
 
 
 def _draw_over(target: Complex, shape: Complex, ax: Any) -> None:
     """The points of the target in grey, larger than those of the shape on top of them, and nothing far away from it."""
-    plot.plot_shape(Complex(target.points), ax, colour="0.75", size=30)
-    plot.plot_shape(shape, ax, colour="C3", size=6)
+    plot_shape(Complex(target.points), ax, colour="0.75", size=30)
+    plot_shape(shape, ax, colour="C3", size=6)
     low, high = target.points.amin(dim=0), target.points.amax(dim=0)
     margin = 0.15 * float((high - low).max())
     for axis, name in enumerate("xyz"[: target.dim]):

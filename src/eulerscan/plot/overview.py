@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from .. import directions as spheres
-from .. import plot
-from ..atomic import replacing
 from ..complexes import Complex
+from ..extent import radius_of
 from ..extras import require
-from ..functional import ect, thresholds
+from ..functional import ect
+from ..functional import thresholds as even_thresholds
+from .drawing import EULER, figure, plain, plot_curves, plot_polar, plot_shape, plot_transform, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +31,6 @@ _STYLE = {
     "ytick.labelsize": 7,
     "axes.linewidth": 0.6,
     "pdf.fonttype": 42,  # letters that an editor can change, and that publishers accept
-    "svg.hashsalt": "eulerscan",  # the same file in every run
 }
 
 
@@ -38,7 +38,7 @@ _STYLE = {
 def draw_overview(
     shapes: Sequence[Complex],
     names: Sequence[str],
-    path: Path,
+    path: Path | str,
     *,
     num_directions: int = 180,
     num_thresholds: int = 128,
@@ -56,7 +56,7 @@ def draw_overview(
         path: File of the figure; its ending says which format, such as .png, .pdf or .svg.
         num_directions: Rows of the image of a transform.
         num_thresholds: Columns of it.
-        radius: Largest height that is looked at. ``None``: 1.1 times the largest norm of all shapes.
+        radius: Largest threshold. ``None``: a tenth more than the largest norm of all shapes.
         scale: Of the sigmoid; ``inf`` is the exact transform.
         unit_ball: Whether to centre each shape and scale it to the unit ball first.
         title: Above all rows.
@@ -65,62 +65,50 @@ def draw_overview(
     placed = [shape.to(torch.float64) for shape in shapes]
     if unit_ball:
         placed = [shape.unit_ball() for shape in placed]
-    heights = thresholds(num_thresholds, radius_of(placed) if radius is None else radius, dtype=torch.float64)
+    thresholds = even_thresholds(num_thresholds, radius_of(*placed) if radius is None else radius, dtype=torch.float64)
     in_plane = any(shape.dim == 2 for shape in placed)
     with require("matplotlib", extra="plot").rc_context(_STYLE):
-        figure = plot.figure(10.2 if in_plane else 8.4, 2.5 * len(placed) + (0.3 if title else 0))
-        figure.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]
-        rows = figure.subfigures(len(placed), 1, squeeze=False)[:, 0]
+        picture = figure(10.2 if in_plane else 8.4, 2.5 * len(placed) + (0.3 if title else 0))
+        picture.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]
+        rows = picture.subfigures(len(placed), 1, squeeze=False)[:, 0]
         for row, shape, name in zip(rows, placed, names, strict=True):
-            row.suptitle(_plain(name), x=0.01, ha="left")
-            _draw_row(row, shape, num_directions, heights, scale, unit_ball)
+            row.suptitle(plain(name), x=0.01, ha="left")
+            _draw_row(row, shape, num_directions, thresholds, scale, unit_ball)
         if title:
-            figure.suptitle(_plain(title), fontweight="bold")
-        format = path.suffix.lower().removeprefix(".")
-        undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format)
-        with replacing(path) as partial:
-            figure.savefig(partial, format=format, dpi=dpi, metadata=undated)
+            picture.suptitle(plain(title), fontweight="bold")
+        save(picture, path, dpi=dpi)
 
 
-def radius_of(shapes: Sequence[Complex]) -> float:
-    """A tenth more than the largest norm of any point, or 1.1 where all are at the origin."""
-    largest = max(float(torch.linalg.vector_norm(shape.points, dim=1).max()) for shape in shapes)
-    return 1.1 * (largest or 1.0)
-
-
-def _draw_row(row: Figure, shape: Complex, num_directions: int, heights: Tensor, scale: float, unit_ball: bool) -> None:
+def _draw_row(row: Figure, shape: Complex, num_directions: int, thresholds: Tensor, scale: float, unit_ball: bool) -> None:
     plane = shape.dim == 2
-    euler = "Euler characteristic" if shape.weights is None else "weighted Euler characteristic"
-    threshold = "threshold (radius of the shape = 1)" if unit_ball else "threshold (units of the file)"
+    euler = EULER if shape.weights is None else f"weighted {EULER}"
+    unit = "threshold (radius of the shape = 1)" if unit_ball else "threshold (units of the file)"
     columns = 4 if plane else 3
     spec = row.add_gridspec(1, columns, width_ratios=(1, 1.25, 1.1, 1.1) if plane else (1, 1.25, 1.1))
 
-    ax = plot.plot_shape(shape, row.add_subplot(spec[0], projection=None if plane else "3d"), weight_bar=True)
+    ax = plot_shape(shape, row.add_subplot(spec[0], projection=None if plane else "3d"), weight_bar=True)
     ax.set(xlabel="x", ylabel="y", title="shape")
     if not plane:
         _tidy_space(ax)
 
     directions = spheres.uniform(num_directions, shape.dim, dtype=torch.float64)
-    transform = ect(shape, directions, heights, scale=scale)[0]
+    transform = ect(shape, directions, thresholds, scale=scale)[0]
     image = row.add_subplot(spec[1])
-    plot.plot_transform(transform, image, thresholds=heights, directions=directions if plane else None)
-    image.set(xlabel=threshold, title="transform")
+    plot_transform(transform, image, thresholds=thresholds, directions=directions if plane else None, label=euler)
+    image.set(xlabel=unit, title="transform")
     image.locator_params(axis="x", nbins=5)
     if not plane:
         image.set_ylabel("direction, from +z to −z")
 
     few, labels = _few(shape.dim)
-    curves = ect(shape, few, heights, scale=scale)[0]
-    ax = plot.plot_curves(curves, heights, row.add_subplot(spec[2]), labels=labels, steps=math.isinf(scale))
-    ax.set(xlabel=threshold, ylabel=euler, xlim=(float(heights[0]), float(heights[-1])))
+    curves = ect(shape, few, thresholds, scale=scale)[0]
+    ax = plot_curves(curves, thresholds, row.add_subplot(spec[2]), labels=labels, steps=math.isinf(scale))
+    ax.set(xlabel=unit, ylabel=euler, xlim=(float(thresholds[0]), float(thresholds[-1])))
     ax.set_title("curves of some directions", pad=16)
     ax.locator_params(axis="x", nbins=5)
     if plane:
-        ax = plot.plot_polar(transform, heights, row.add_subplot(spec[3], projection="polar"))
+        ax = plot_polar(transform, thresholds, row.add_subplot(spec[3], projection="polar"), label=euler)
         ax.set(title="polar view")
-    for bar in row.axes:
-        if bar.get_label() == "<colorbar>" and bar.get_ylabel() == "Euler characteristic":
-            bar.set_ylabel(euler)
 
 
 def _few(dim: int) -> tuple[Tensor, list[str]]:
@@ -136,8 +124,3 @@ def _tidy_space(ax: Any) -> None:
     for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
         axis.labelpad = -8
         axis.set_major_locator(require("matplotlib.ticker", extra="plot").MaxNLocator(3))
-
-
-def _plain(text: str) -> str:
-    """Text of which matplotlib takes no part for a formula."""
-    return text.replace("$", r"\$")

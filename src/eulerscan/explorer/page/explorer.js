@@ -200,19 +200,19 @@ class Explorer {
   play(on) {
     const button = element("sweep"), slider = element("height"), steps = Number(slider.max);
     this.playing = on;
+    cancelAnimationFrame(this.frame); // of a sweep that was stopped a moment ago
     button.setAttribute("aria-pressed", String(on));
     button.textContent = on ? "Stop" : "Sweep the height";
     if (!on) return;
     if (Number(slider.value) === steps) slider.value = 0;
     const begin = performance.now(), from = Number(slider.value);
     const step = (now) => {
-      if (!this.playing) return;
       slider.value = from + Math.round((now - begin) / 6000 * steps); // six seconds from end to end
       this.change("height");
-      if (Number(slider.value) < steps) requestAnimationFrame(step);
+      if (Number(slider.value) < steps) this.frame = requestAnimationFrame(step);
       else this.play(false);
     };
-    requestAnimationFrame(step);
+    this.frame = requestAnimationFrame(step);
   }
 }
 

@@ -14,7 +14,6 @@ class Stage {
     this.placed = new Float64Array(3 * sweep.size);
     this.measure();
     this.tone();
-    this.restyle();
     this.reset();
   }
 
@@ -76,8 +75,11 @@ class Stage {
   look() {
     const begin = performance.now();
     this.fine = this.coarse ? 1 : Math.max(2, window.devicePixelRatio || 1); // drawn finer than seen, it looks smooth
+    const hidden = !this.width;
     this.width = this.canvas.clientWidth;
     this.height = this.canvas.clientHeight;
+    if (!this.width || !this.height) return; // there are no images without pixels
+    if (hidden) this.restyle(); // a hidden frame has no colours
     this.pixels = 0.43 * Math.min(this.width, this.height) / this.reach * this.zoom;
     const { raster, sweep, placed, middle, fine } = this, { points, dim, size } = sweep;
     raster.resize(Math.round(this.width * fine), Math.round(this.height * fine));
@@ -142,6 +144,7 @@ class Stage {
         if (this.level[rows]) this.tops.set(this.level[rows].tops, from);
       }
     }
+    if (!this.width || !this.height) return;
     this.raster.colour(this.tops, this.sweep.below(threshold), this.paint, this.lit, this.unlit);
     const { context, width, height } = fitted(this.canvas);
     const foot = this.foot(direction, threshold);

@@ -87,6 +87,30 @@ def test_transforms_that_are_made_need_not_be_made_again(run, folder, tmp_path):
     assert "ring-0.npz is no file of `eulerscan transform`" in err
 
 
+def test_what_a_run_could_not_read_is_reported_again(run, folder, tmp_path):
+    (folder / "bad.csv").write_text("words\n")
+    run("transform", folder, "-o", tmp_path / "out", "--shards", 2, "--processes", 1, status=1)
+    _, err = run("distances", tmp_path / "out", "-o", tmp_path / "d.csv", status=1)
+    assert "skipped bad.csv" in err
+    (tmp_path / "out" / "parts" / "part-00001.parquet").unlink()
+    _, err = run("distances", tmp_path / "out", "-o", tmp_path / "e.csv", status=2)
+    assert "is not finished: 1 of 2 parts are there" in err
+
+
+def test_matrix_and_picture_are_no_shapes_of_the_next_run(run, folder):
+    arguments = [folder, "-o", folder / "d.csv", "--plot", folder / "d.png"]
+    run("distances", *arguments)
+    out, err = run("distances", *arguments, "--overwrite")
+    assert "9 x 9 distances" in out
+    assert not err
+
+
+def test_what_cannot_be_turned_is_said_before_any_transform(run, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(es.bulk.Settings, "apply", lambda *a: pytest.fail("a shape was transformed"))
+    _, err = run("distances", folder, "-o", tmp_path / "d.csv", "--turned", "--variant", "sect", status=2)
+    assert "leave out --variant" in err
+
+
 def test_the_picture_puts_similar_shapes_side_by_side(run, folder, tmp_path):
     out, _ = run("distances", folder, "-o", tmp_path / "d.csv", "--plot", tmp_path / "d.png")
     assert "9 x 9 distances; picture in" in out
