@@ -357,6 +357,8 @@ def cluster():
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
     ):
         yield cluster
+        with distributed.Client(cluster) as client:  # dask cannot close a worker that it is starting anew
+            client.wait_for_workers(2, timeout=60)
 
 
 def test_a_dask_worker_is_killed_half_way_and_the_parts_are_the_same(tmp_path, cluster):
