@@ -3,9 +3,9 @@
 Run with the extras ``cli``, ``mesh`` and ``bulk``, the package ``ect`` and the dependency group ``bench`` installed:
 
     python benchmarks/bulk.py
-    python benchmarks/bulk.py --files 2000 --subdivisions 2
+    python benchmarks/bulk.py --files 2000 --subdivisions 3
 
-It writes 10,000 PLY files, spheres of 642 vertices with bumps (162 with two subdivisions), to a temporary folder. The loop
+It writes 10,000 PLY files, spheres of 162 vertices with bumps (642 with three subdivisions), to a temporary folder. The loop
 reads each file with trimesh, makes the complex of ``ect`` of it and transforms it; as that takes minutes, it is timed on a
 sample and multiplied. A second loop fills the cells by hand, for which ``add_faces_from`` takes long. The command is timed as a
 person waits for it, from the start of Python to the last part, with one process for each core; the loops are timed
@@ -52,7 +52,7 @@ class Run(NamedTuple):
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=10_000, help="how many")
-    parser.add_argument("--subdivisions", type=int, default=3, help="of the spheres: 2 for 162 vertices, 3 for 642")
+    parser.add_argument("--subdivisions", type=int, default=2, help="of the spheres: 2 for 162 vertices, 3 for 642")
     arguments = parser.parse_args()
     count = arguments.files
     with tempfile.TemporaryDirectory() as place:

@@ -31,7 +31,7 @@ class Classifier(nn.Module):
         num_classes: Length of the last axis of the result.
         preset: Name of one of ``presets``.
         increments: Whether the head sees how much each curve grows from one threshold to the next, instead of its values.
-            Nothing is lost, and networks learn it faster: neighbouring values of a curve are almost the same number.
+            Nothing is lost. Which of the two a network learns better depends on the data: ``results/README.md`` has both cases.
         options: Of the head of the model (see there), and of :class:`ECTLayer`. Here shapes go to the unit ball by default.
     """
 

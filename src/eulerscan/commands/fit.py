@@ -11,6 +11,7 @@ from tyro.conf import Positional
 from ..convert import WRITABLE, read, write
 from ..fitting import fit_points
 from ..plot.fits import Recorder, animate, draw_points
+from .options import check_output
 
 
 def fit(
@@ -52,8 +53,7 @@ def fit(
     if animation is not None and animation.suffix.lower() != ".gif":
         raise ValueError(f"--animation must be a .gif file, got {animation.name!r}.")
     for path in (output, figure, animation):
-        if path is not None and path.exists() and not overwrite:
-            raise FileExistsError(f"{path} is there already. Use --overwrite to replace it.")
+        check_output(path, overwrite)
     wanted = read(target)
     begin = time.perf_counter()
     recorder = Recorder(every=max(1, steps // 60))
