@@ -47,10 +47,13 @@ class Classifier(nn.Module):
         chosen = {**self.defaults, **(self.presets[preset] if preset is not None else {}), **options}
         head = {name: chosen.pop(name) for name in self.defaults}
         self.increments = increments
-        if head.get("circular") and dim == 3 and chosen.get("directions") is None:
-            chosen["directions"] = loop(chosen.get("num_directions", 16), dtype=torch.float64)
-        self.transform = ECTLayer(dim, **{"unit_ball": True, **chosen})
+        self.transform = self.make_transform(dim, head, unit_ball=chosen.pop("unit_ball", True), **chosen)
         self.head = self.make_head(self.transform, num_classes, **head)
+
+    @staticmethod
+    def make_transform(dim: int, head: Options, **options: Any) -> ECTLayer:
+        """The layer, from its options; a model may choose first directions that suit the options of its ``head``."""
+        return ECTLayer(dim, **options)
 
     @staticmethod
     def make_head(transform: ECTLayer, num_classes: int, **options: Any) -> nn.Module:
@@ -132,6 +135,13 @@ class ECTCNN(Classifier):
         "65k": {"num_directions": 32, "num_thresholds": 32, "hidden": (100, 50), "dropout": 0.5},
         "superpixels": {"num_directions": 32, "num_thresholds": 32, "hidden": (100, 100)},
     }
+
+    @staticmethod
+    def make_transform(dim: int, head: Options, **options: Any) -> ECTLayer:
+        """In space the directions of a closed axis start on a closed curve."""
+        if head["circular"] and dim == 3 and options.get("directions") is None:
+            options["directions"] = loop(options.get("num_directions", 16), dtype=torch.float64)
+        return ECTLayer(dim, **options)
 
     @staticmethod
     def make_head(  # type: ignore[override]
