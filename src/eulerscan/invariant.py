@@ -35,10 +35,10 @@ def circular_distance(
         reflections: Whether the mirror image will do as well.
 
     Example:
-        >>> from eulerscan import directions, ect, thresholds
-        >>> shape, circle, heights = torch.tensor([[0.5, 0.1]]), directions.circle(4), thresholds(9)
+        >>> import eulerscan as es
+        >>> shape, grid = torch.tensor([[0.5, 0.1]]), (es.directions.circle(4), es.thresholds(9))
         >>> quarter_turn = torch.tensor([[-0.1, 0.5]])
-        >>> circular_distance(ect(shape, circle, heights), ect(quarter_turn, circle, heights))
+        >>> circular_distance(es.ect(shape, *grid), es.ect(quarter_turn, *grid))
         tensor([0.])
     """
     check_pair(a, b)

@@ -39,7 +39,7 @@ class Architecture:
         num_directions: Number of directions.
         num_thresholds: Number of thresholds in each direction.
         radius: Largest height that is looked at.
-        scale: Steepness of the sigmoid. By default it rises over one step between thresholds; the paper has 200.
+        scale: The paper's lambda. By default the sigmoid rises over one step between thresholds; the paper has 200.
         random_directions: Whether the first directions are drawn at random (by the seed) instead of evenly spread.
         learn_directions: Whether directions are learned.
         learn_thresholds: Whether thresholds are learned.
@@ -49,7 +49,7 @@ class Architecture:
         increments: Whether the head sees how much curves grow between thresholds, instead of their values.
         hidden: Sizes of the hidden layers.
         dropout: Probability of leaving out a value.
-        circular: Whether the first and the last direction are neighbours (cnn, in the plane).
+        circular: Whether the first and the last direction are neighbours (cnn).
         between: Whether a ReLU follows each convolution (cnn). The published code had none.
     """
 

@@ -68,10 +68,10 @@ def sect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float |
     curves = ect(shape, directions, thresholds, scale=scale)
     if len(thresholds) < 2:
         return torch.zeros_like(curves)
-    heights = thresholds.double() - thresholds[0].double()
-    integrals = torch.nn.functional.pad((curves[..., :-1].double() * heights.diff()).cumsum(dim=-1), (1, 0))
+    above_first = thresholds.double() - thresholds[0].double()
+    integrals = torch.nn.functional.pad((curves[..., :-1].double() * above_first.diff()).cumsum(dim=-1), (1, 0))
     # Not one by one minus the mean: this way the last entry is zero to the bit.
-    share = heights / torch.where(heights[-1] > 0, heights[-1], 1.0)
+    share = above_first / torch.where(above_first[-1] > 0, above_first[-1], 1.0)
     return (integrals - share * integrals[..., -1:]).to(curves.dtype)
 
 

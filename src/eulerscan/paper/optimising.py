@@ -32,10 +32,10 @@ def noisy_circle(generator: torch.Generator) -> Tensor:
 def learn_directions(seed: int, folder: Path) -> dict[str, Any]:
     """Directions that begin in one half of the circle, without the constraint to it, by plain descent as in the paper."""
     generator = torch.Generator().manual_seed(seed)
-    cloud, heights, wanted = noisy_circle(generator), thresholds(32), directions.circle(32)
+    cloud = noisy_circle(generator)
     angles = torch.pi * torch.rand(32, generator=generator)
     start = torch.stack([angles.cos(), angles.sin()], dim=1)
-    target = Transform(ect(cloud, wanted, heights, scale=8.0)[0], None, heights, 8.0)
+    target = Transform.of(cloud, directions.circle(32), thresholds(32), scale=8.0)
     fit = fit_directions(cloud, target, start=start, on_sphere=False, steps=1500, restarts=0)
     if seed == 0:
         _draw_directions(cloud, start, fit, target, folder / "learn-directions")
@@ -81,15 +81,14 @@ def run_figure(name: str, seeds: int, folder: Path) -> list[dict[str, Any]]:
 def _draw_directions(cloud: Tensor, start: Tensor, fit: Fit, target: Transform, path: Path) -> None:
     """Directions before and after around the cloud; below them the transforms, and the wanted one."""
     figure = plot.figure(10, 6)
-    heights = target.thresholds
     for column, (vectors, title) in enumerate(((start, "before"), (fit.directions, "after"))):
         ax = figure.add_subplot(2, 3, 1 + column)
         plot.plot_shape(cloud, ax, colour="0.7")
         plot.plot_directions(vectors, ax).set_title(f"directions {title}")
         below = figure.add_subplot(2, 3, 4 + column)
-        transform = ect(cloud, vectors, heights, scale=target.scale)[0]
-        plot.plot_transform(transform, below, thresholds=heights).set_title(f"transform {title}")
-    plot.plot_transform(target.values, figure.add_subplot(2, 3, 6), thresholds=heights).set_title("wanted")
+        transform = ect(cloud, vectors, target.thresholds, scale=target.scale)[0]
+        plot.plot_transform(transform, below, thresholds=target.thresholds).set_title(f"transform {title}")
+    plot.plot_transform(target.values, figure.add_subplot(2, 3, 6), thresholds=target.thresholds).set_title("wanted")
     losses = figure.add_subplot(2, 3, 3)
     losses.semilogy(fit.history)
     losses.set(xlabel="step", ylabel="mean squared difference")

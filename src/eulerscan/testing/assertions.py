@@ -92,8 +92,9 @@ def assert_equals_reference(
         rtol, atol: As in :func:`torch.testing.assert_close`.
     """
     complex = as_complex(shape)
+    one_number = complex.points.new_full((), scale)
     got, expected = (
-        _values_and_gradients(function, complex, directions, thresholds, scale) for function in (transform, _dense)
+        _values_and_gradients(function, complex, directions, thresholds, one_number) for function in (transform, _dense)
     )
     for name, value in expected.items():
         _assert_close(f"{name} differ from the reference", got[name], value, rtol, atol)
@@ -105,19 +106,18 @@ def _dense(complex: Complex, directions: Tensor, thresholds: Tensor, *, scale: T
 
 
 def _values_and_gradients(
-    transform: Callable[..., Tensor], complex: Complex, directions: Tensor, thresholds: Tensor, scale: float
+    transform: Callable[..., Tensor], complex: Complex, directions: Tensor, thresholds: Tensor, scale: Tensor
 ) -> dict[str, Tensor]:
     """The transform, and the gradients of a fixed weighting of its entries."""
-    steepness = torch.full((), scale, dtype=complex.points.dtype, device=complex.device)
-    names = ("points", "directions", "thresholds", "scale") if math.isfinite(scale) else ()
-    given = (complex.points, directions, thresholds, steepness)
-    points, directions, thresholds, steepness = inputs = [t.detach().clone().requires_grad_(bool(names)) for t in given]
+    names = ("points", "directions", "thresholds", "scale") if bool(scale.isfinite()) else ()
+    given = (complex.points, directions, thresholds, scale)
+    points, directions, thresholds, scale = inputs = [t.detach().clone().requires_grad_(bool(names)) for t in given]
     complex = complex.with_points(points)
     if complex.packed_weights is not None:
         weights = complex.packed_weights.detach().clone().requires_grad_()
         complex = Complex._make(points, complex.offsets, complex.rows, complex.packed_simplices, weights)
         names, inputs = (*names, "weights"), [*(inputs if names else ()), weights]
-    value = transform(complex, directions, thresholds, scale=steepness)
+    value = transform(complex, directions, thresholds, scale=scale)
     results = {"values": value.detach()}
     if names:
         assert value.requires_grad, "gradients differ from the reference: the result has none"
