@@ -13,11 +13,11 @@ from ..functional import ect
 from ..kernels import reference
 from ..shapes import Shape, as_complex
 
-Transform = Callable[[Complex], Tensor]
+Function = Callable[[Complex], Tensor]
 
 
 def assert_order_invariant(
-    transform: Transform,
+    transform: Function,
     shape: Shape,
     *,
     generator: torch.Generator | None = None,
@@ -38,7 +38,7 @@ def assert_order_invariant(
 
 
 def assert_batch_independent(
-    transform: Transform, shape: Shape, *, rtol: float | None = None, atol: float | None = None
+    transform: Function, shape: Shape, *, rtol: float | None = None, atol: float | None = None
 ) -> None:
     """Each complex alone must give what it gives among the others."""
     complex = as_complex(shape)
