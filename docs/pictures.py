@@ -242,9 +242,8 @@ PICTURES: dict[str, Callable[[], Figure]] = {
 
 def draw(folder: pathlib.Path, *names: str) -> None:
     """Write some pictures to a folder, or all."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name in names or PICTURES:
-        PICTURES[name]().savefig(folder / f"{name}.png", dpi=130)
+        plot.save(PICTURES[name](), folder / f"{name}.png", dpi=130)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import eulerscan as es
 from eulerscan import plot
 from eulerscan.extent import radius_of
 from eulerscan.plot.distances import draw_distances
-from eulerscan.plot.drawing import save
 from eulerscan.plot.fits import animate, draw_points
 from eulerscan.plot.overview import draw_overview
 from eulerscan.surface import occurrences, outer_triangles
@@ -172,13 +171,13 @@ def test_the_same_picture_is_the_same_file(ending, tmp_path, monkeypatch):
     files = [tmp_path / f"{i}.{ending}" for i in range(2)]
     for i, file in enumerate(files):
         monkeypatch.setenv("SOURCE_DATE_EPOCH", str(1_000_000_000 * i))  # years later
-        save(draw_distances(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), ["a", "b"]), file, dpi=50)
+        plot.save(draw_distances(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), ["a", "b"]), file, dpi=50)
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_paths_of_pictures_may_be_text(tmp_path):
     shape = square(2)
-    save(axes().figure, str(tmp_path / "saved.png"))
+    plot.save(axes().figure, str(tmp_path / "saved.png"))
     draw_overview([shape], ["square"], str(tmp_path / "overview.png"), dpi=40)
     draw_points(shape, shape, shape, str(tmp_path / "points.png"))
     animate([shape], shape, str(tmp_path / "path.gif"))

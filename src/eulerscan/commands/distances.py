@@ -19,7 +19,8 @@ from ..distances import check_p, distance_matrix
 from ..extras import progress_bar
 from ..folders import Failure
 from ..invariant import circular_distance, rotation_distance
-from ..plot.distances import draw_distances, save
+from ..plot.distances import draw_distances
+from ..plot.figures import save
 from ..tables import comma_separated
 from .options import check_output, report_beyond, report_failures
 from .plot import FIGURES

@@ -8,7 +8,6 @@ from pathlib import Path
 import torch
 
 from .. import plot
-from ..atomic import replacing
 from ..datasets import Dataset
 from ..runs import load
 
@@ -43,5 +42,4 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
             plot.plot_transform(layer(shape)[0], below, thresholds=layer.thresholds)
 
     for name, figure in figures.items():
-        with replacing(folder / f"{name}.png") as partial:
-            figure.savefig(partial, dpi=150, format="png")
+        plot.save(figure, folder / f"{name}.png", dpi=150)

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from .. import __version__, directions, plot, thresholds
-from ..atomic import replacing
 from ..complexes import Complex
 from ..fitting import Fit, Transform, fit_directions, fit_points
 from ..functional import ect
@@ -93,5 +92,4 @@ def _draw_directions(cloud: Tensor, start: Tensor, fit: Fit, target: Transform, 
     losses.semilogy(fit.history)
     losses.set(xlabel="step", ylabel="mean squared difference")
     for ending in ("png", "pdf"):
-        with replacing(path.with_suffix(f".{ending}")) as partial:
-            figure.savefig(partial, format=ending, dpi=150)
+        plot.save(figure, path.with_suffix(f".{ending}"), dpi=150)

@@ -132,8 +132,7 @@ def _draw_ablation(cells: Cells, folder: Path) -> None:
     )
     ax.set(xlabel="number of directions", ylabel="accuracy on Letter-low (%)")
     for ending in ("png", "pdf"):
-        with replacing(folder / f"ablation.{ending}") as partial:
-            figure.savefig(partial, format=ending, dpi=150)
+        plot.save(figure, folder / f"ablation.{ending}", dpi=150)
 
 
 def _write(path: Path, text: str) -> None:

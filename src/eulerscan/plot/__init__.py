@@ -1,6 +1,7 @@
-"""Pictures for a paper or a talk. Every function draws on ``ax`` (a new one if ``None``) and returns it."""
+"""Pictures for a paper or a talk. Every function ``plot_...`` draws on ``ax`` (a new one if ``None``) and returns it."""
 
-from .drawing import figure, plot_curves, plot_directions, plot_polar, plot_shape, plot_transform
+from .drawing import plot_curves, plot_directions, plot_polar, plot_shape, plot_transform
+from .figures import figure, save
 from .training import plot_confusion, plot_training
 
 __all__ = [
@@ -12,4 +13,5 @@ __all__ = [
     "plot_shape",
     "plot_training",
     "plot_transform",
+    "save",
 ]

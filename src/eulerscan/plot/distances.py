@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from ..extras import require
-from .drawing import SEQUENTIAL, figure, plain, save
+from .drawing import SEQUENTIAL
+from .figures import figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["draw_distances", "save"]
 
 MOST_LABELS = 80  # more are not readable
 LONGEST = 28  # letters of a label

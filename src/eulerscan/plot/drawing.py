@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..atomic import replacing
 from ..complexes import Complex
 from ..extras import require
 from ..shapes import Shape, as_complex
 from ..surface import outer_triangles
+from .figures import new_axes
 from .simplices import draw_plain, draw_weighted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 EULER = "Euler characteristic"
@@ -184,33 +182,6 @@ def plot_directions(directions: Tensor, ax: Axes | None = None, *, before: Tenso
         ax.scatter(*tips.T, s=14, color=colour)  # type: ignore[misc]
     ax.set_aspect("equal")
     return ax
-
-
-def figure(*size: float) -> Figure:
-    """An empty figure of so many inches that belongs to no window."""
-    made: Figure = require("matplotlib.figure", extra="plot").Figure(figsize=size, layout="constrained")
-    return made
-
-
-def save(picture: Figure, path: Path | str, *, dpi: float = 200) -> None:
-    """Write a figure, whole or not at all; the ending of the file says how. The same figure gives the same file."""
-    path = Path(path)
-    format = path.suffix.lower().removeprefix(".") or "png"
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format)
-    # Names within a .svg file are random without a salt.
-    with require("matplotlib", extra="plot").rc_context({"svg.hashsalt": "eulerscan"}), replacing(path) as partial:
-        picture.savefig(partial, format=format, dpi=dpi, metadata=undated)
-
-
-def plain(text: str) -> str:
-    """Text of which matplotlib takes no part for a formula."""
-    return text.replace("$", r"\$")
-
-
-def new_axes(projection: str | None = None) -> Axes:
-    """Axes of a new figure, which a notebook shows."""
-    axes: Axes = require("matplotlib.pyplot", extra="plot").figure(layout="constrained").add_subplot(projection=projection)
-    return axes
 
 
 def _one(shape: Shape) -> Complex:

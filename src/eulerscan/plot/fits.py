@@ -13,7 +13,8 @@ from ..atomic import replacing
 from ..complexes import Complex
 from ..extras import require
 from ..fitting import Fit
-from .drawing import figure, plot_shape, save
+from .drawing import plot_shape
+from .figures import figure, save
 
 
 @dataclass

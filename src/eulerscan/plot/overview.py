@@ -16,7 +16,8 @@ from ..extent import radius_of
 from ..extras import require
 from ..functional import ect
 from ..functional import thresholds as even_thresholds
-from .drawing import EULER, figure, plain, plot_curves, plot_polar, plot_shape, plot_transform, save
+from .drawing import EULER, plot_curves, plot_polar, plot_shape, plot_transform
+from .figures import figure, plain, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from .drawing import matrix, new_axes, plain
+from .drawing import matrix
+from .figures import new_axes, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,0 +1,40 @@
+"""Figures: how one is begun, and the one way in which it is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..atomic import replacing
+from ..extras import require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def figure(*size: float) -> Figure:
+    """An empty figure of so many inches that belongs to no window."""
+    made: Figure = require("matplotlib.figure", extra="plot").Figure(figsize=size, layout="constrained")
+    return made
+
+
+def save(picture: Figure, path: Path | str, *, dpi: float = 200) -> None:
+    """Write a figure, whole or not at all; the ending of the file says how. The same figure gives the same file."""
+    path = Path(path)
+    format = path.suffix.lower().removeprefix(".") or "png"
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format)
+    # Names within a .svg file are random without a salt.
+    with require("matplotlib", extra="plot").rc_context({"svg.hashsalt": "eulerscan"}), replacing(path) as partial:
+        picture.savefig(partial, format=format, dpi=dpi, metadata=undated)
+
+
+def plain(text: str) -> str:
+    """Text of which matplotlib takes no part for a formula."""
+    return text.replace("$", r"\$")
+
+
+def new_axes(projection: str | None = None) -> Axes:
+    """Axes of a new figure, which a notebook shows."""
+    axes: Axes = require("matplotlib.pyplot", extra="plot").figure(layout="constrained").add_subplot(projection=projection)
+    return axes
