@@ -43,8 +43,8 @@ def test_a_process_killed_half_way_leaves_the_old_file(tmp_path):
             print("written", flush=True)
             time.sleep(60)
     """
-    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"written\n"
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "written\n"
         process.kill()
     assert path.read_text() == "old"
 

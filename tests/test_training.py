@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -228,7 +229,7 @@ TOGETHER = Training(epochs=7, batch_size=7, learning_rate=0.01, clip=0.0, balanc
 
 def test_two_processes_compute_what_one_does(tmp_path):
     script = tmp_path / "together.py"
-    script.write_text(TWO_PROCESSES.format(tests=str(__file__).rpartition("/")[0]))
+    script.write_text(TWO_PROCESSES.format(tests=str(Path(__file__).parent)))
     command = [
         sys.executable,
         "-m",

@@ -2,9 +2,7 @@
 
 import csv
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -245,7 +243,7 @@ def test_a_run_killed_at_any_moment_resumes_to_the_same_result(tmp_path, run):
             while process.poll() is None and (not lines.exists() or len(lines.read_text().splitlines()) < epochs):
                 assert time.monotonic() < deadline
                 time.sleep(0.002)
-            process.send_signal(signal.SIGKILL if os.name != "nt" else signal.SIGTERM)
+            process.kill()
     run(*KILLED, "--output", tmp_path / "killed", "--resume")
     one, other = (json.loads((tmp_path / name / "seed-0" / "result.json").read_text()) for name in ("whole", "killed"))
     del one["seconds_per_epoch"], other["seconds_per_epoch"]

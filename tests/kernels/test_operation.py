@@ -6,6 +6,7 @@ import sys
 import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_all_start_methods
 
 import numpy as np
 import pytest
@@ -210,7 +211,7 @@ class Transforms(Dataset):
         return es.ect(self.complex, es.directions.fibonacci(16), es.thresholds(8), scale=10.0 + i)[0]
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", [method for method in ("fork", "spawn") if method in get_all_start_methods()])
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_loader_workers_compute_transforms(method):
     data = Transforms(num_threads=2)
