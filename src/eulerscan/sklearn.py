@@ -44,7 +44,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
 
     Args:
         num_directions: Number of directions to look from. Not needed if ``directions`` are given.
-        num_thresholds: Number of heights at which each curve is sampled, from ``-radius`` to ``radius``.
+        num_thresholds: Number of thresholds at which each curve is sampled, from ``-radius`` to ``radius``.
         radius: A number; ``"max"``, the largest norm of a vertex in :meth:`fit`; or ``"quantile"``, the ``quantile`` of the
             largest norms of the shapes there. A learned radius is made larger by a tenth.
         quantile: From 0 to 1.

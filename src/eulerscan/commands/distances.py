@@ -115,7 +115,7 @@ def _transform(source: Source, settings: Settings, failures: list[Failure], quie
 
 
 def _matrix(found: Transforms, p: float) -> Tensor:
-    # Differences of neighbouring heights are no curves to be integrated.
+    # Growth from threshold to threshold is no curve to be integrated.
     thresholds = None if found.settings.variant == "derivative" else found.settings.thresholds
     return distance_matrix(found.transforms.double(), p=p, thresholds=thresholds)
 

@@ -39,7 +39,7 @@ def explore(
         shape: File of a mesh, points, a graph or an image, in the plane or in space, of at most a million simplices.
         output: File for the page: .html.
         num_directions: Directions of the image of the transform. Default: 360 in the plane, 256 in space.
-        num_thresholds: Heights of that image. The curve and the numbers beside it are exact at every height.
+        num_thresholds: Thresholds of that image. The curve and the numbers beside it are exact at every height.
         radius: Largest height. Default: a tenth more than the largest norm of the shape.
         unit_ball: Centre the shape and scale it to norm 1, or take the coordinates as they are in the file.
         data: Options of reading the file, such as `weighted=true` or `threshold=0.3` for images.

@@ -40,7 +40,7 @@ def fit(
         num_points: Size of the cloud. Default: as many points as the target has vertices.
         start: File of a shape to begin with, whose connectivity stays and whose vertices move. Default: random points.
         num_directions: Directions to look from. Default: 64 in the plane, 128 in space.
-        num_thresholds: Heights in each direction; more see finer details.
+        num_thresholds: Thresholds in each direction; more see finer details.
         steps: Steps of descent in all.
         restarts: Random starts to try; the best result is kept.
         seed: Of random starts.

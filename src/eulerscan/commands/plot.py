@@ -46,7 +46,7 @@ def plot(
         shapes: Files of meshes, points, graphs or images, in the plane or in space.
         output: File for the figure: .png, or .pdf or .svg for a paper.
         num_directions: Directions of the image: a row each.
-        num_thresholds: Heights at which the curves are sampled: a column each.
+        num_thresholds: Thresholds at which the curves are sampled: a column each.
         radius: Largest height that is looked at. Default: a tenth more than the largest norm of the shapes.
         scale: Steepness of the sigmoid of the smooth transform. Default: the exact transform.
         unit_ball: Centre each shape and scale it to norm 1, or take the coordinates as they are in the file.

@@ -16,10 +16,10 @@ class Recipe:
 
     Args:
         num_directions: Directions to look from, evenly spread.
-        num_thresholds: Heights in each direction, evenly spaced.
+        num_thresholds: Thresholds in each direction, evenly spaced.
         radius: Largest height that is looked at. Default: 1.1, for shapes in the unit ball.
         scale: Steepness of the sigmoid of the smooth transform. Default: the exact transform.
-        variant: The transform, or a relative: integrated (sect), differences of neighbouring heights (derivative), from above
+        variant: The transform, or a relative: integrated (sect), growth from threshold to threshold (derivative), from above
             (superlevel), or vertices, edges and faces apart (channels).
         unit_ball: Centre each shape and scale it to norm 1, or take the coordinates as they are in the file.
         dim: Dimension of the space of the shapes. Default: that of the first.
