@@ -307,8 +307,10 @@ def test_slips_are_named(rng):
         distance(a, torch.zeros(3, 3, 4))
     with pytest.raises(ValueError, match=r"thresholds must be a torch\.Tensor \[4\]"):
         distance_matrix(a, thresholds=torch.zeros(5))
-    with pytest.raises(ValueError, match="thresholds must ascend"):
+    with pytest.raises(ValueError, match=r"thresholds must ascend, got 1 before 0\.5 at position 1"):
         distance_matrix(a, thresholds=torch.tensor([0.0, 1.0, 0.5, 2.0]))
+    with pytest.raises(ValueError, match="thresholds must be finite, got nan"):
+        distance_matrix(a, thresholds=torch.tensor([0.0, 1.0, math.nan, 2.0]))
     with pytest.raises(ValueError, match="p must be a number of at least 1"):
         distance_matrix(a, p=0.5)
     with pytest.raises(ValueError, match="of floating point, got ndarray"):

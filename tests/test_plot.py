@@ -203,7 +203,11 @@ def test_without_axes_there_are_new_ones():
             lambda: plot.plot_transform(torch.rand(2, 3), axes(), directions=torch.rand(2, 3)),
             r"directions must lie in the plane, \[T, 2\], to have angles, got shape \[2, 3\]",
         ),
-        (lambda: plot.plot_transform(torch.rand(1, 2, 3), axes()), r"got shape \[1, 2, 3\]. Choose one complex"),
+        (lambda: plot.plot_transform(torch.rand(1, 2, 3), axes()), r"transform .*\[T, H\].*got shape \[1, 2, 3\]. Choose one"),
+        (
+            lambda: plot.plot_confusion(torch.eye(3), ["a", "b"], axes()),
+            r"confusion must have .* each of the 2 classes, got shape \[3, 3\]",
+        ),
     ],
 )
 def test_what_cannot_be_drawn_is_named(draw, text):

@@ -305,6 +305,8 @@ def test_slips_are_named():
         es.wect(EDGE, UP, at, weights=torch.ones(2), extend="sum")
     with pytest.raises(TypeError, match=r"directions must be a torch\.Tensor"):
         es.superlevel(EDGE, [[1.0]], at)
+    with pytest.raises(ValueError, match=r"thresholds must have shape \[H\], got \[\]"):
+        es.superlevel(EDGE, UP, torch.tensor(1.0))
     for variant in (es.sect, es.superlevel):
         with pytest.raises(ValueError, match="thresholds must ascend, got 2 before 1 at position 0"):
             variant(EDGE, UP, torch.tensor([2.0, 1.0]))

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from .complexes import Complex
+from .kernels.portable import ascending_error
 from .shapes import Shape, as_complex
 
 __all__ = ["distance", "distance_matrix", "exact_distance"]
@@ -176,8 +177,8 @@ def _widths(thresholds: Tensor, transforms: Tensor) -> Tensor:
             f"thresholds must be a torch.Tensor [{transforms.shape[-1]}], one for each entry of a curve, got {got}."
         )
     widths = torch.nn.functional.pad(thresholds.detach().double().diff(), (0, 1))
-    if bool((widths < 0).any()):
-        raise ValueError("thresholds must ascend. Are they those of the transforms?")
+    if not bool((widths >= 0).all()):  # NaN too
+        raise ascending_error(thresholds)
     return widths
 
 

@@ -129,10 +129,10 @@ def superlevel(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: f
     for name, tensor in (("directions", directions), ("thresholds", thresholds)):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}.")
+    if thresholds.ndim != 1:
+        raise ValueError(f"thresholds must have shape [H], got {list(thresholds.shape)}.")
     if not torch.compiler.is_compiling() and bool((thresholds.diff() < 0).any()):  # before they are turned over
         raise ascending_error(thresholds)
-    if isinstance(thresholds, Tensor) and thresholds.ndim != 1:
-        raise ValueError(f"thresholds must have shape [H], got {list(thresholds.shape)}.")
     # Upside down, above is below. Rounding knows no sign, so ties stay ties.
     return ect(shape, -directions, -thresholds.flip(-1), scale=scale).flip(-1)
 

@@ -234,6 +234,8 @@ def test_what_is_no_image_is_named(image, options, error, text):
 def test_one_image_where_many_are_wanted_is_named():
     with pytest.raises(ValueError, match=r"images must have shape \[N, rows, columns\] or \[N, i, j, k\], got \[3, 3\]"):
         from_images(np.ones((3, 3)))
+    with pytest.raises(ValueError, match=r"images must be finite, got inf at \[0, 0, 1\]"):
+        from_images(np.array([[[0.0, np.inf]]]))
 
 
 def test_what_is_transparent_is_black_in_grey_images_too(tmp_path):

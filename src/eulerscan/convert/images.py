@@ -52,7 +52,7 @@ def from_image(
         >>> from_image(ring, pixels="vertices")
         Complex(num_complexes=1, dim=2, points=8, simplices=(10 edges, 2 triangles))
     """
-    array = _array(image)
+    array = _array(image, "image")
     if array.ndim not in (2, 3):
         raise ValueError(f"image must have shape [rows, columns] or [i, j, k], got {list(array.shape)}.")
     complex = from_images(array[None], threshold=threshold, weighted=weighted, pixels=pixels, spacing=spacing)
@@ -81,7 +81,7 @@ def from_images(
     >>> from_images(np.eye(3, dtype=np.uint8)[None] * np.array([255, 0], dtype=np.uint8)[:, None, None])
     Complex(num_complexes=2, dim=2, points=10, simplices=(15 edges, 6 triangles))
     """
-    array = _array(images)
+    array = _array(images, "images")
     if array.ndim not in (3, 4):
         raise ValueError(f"images must have shape [N, rows, columns] or [N, i, j, k], got {list(array.shape)}.")
     if pixels not in ("cells", "vertices"):
@@ -102,17 +102,17 @@ def from_images(
     return complex.with_points(points if complex.dim == 3 else torch.stack([points[:, 1], -points[:, 0]], dim=1))
 
 
-def _array(image: Any) -> _Array:
+def _array(image: Any, name: str) -> _Array:
     if isinstance(image, Tensor):
         image = image.detach().cpu().numpy()
     elif hasattr(image, "getbands"):
         image = stacked(grey_pages(image))
     array = np.asarray(image)
     if array.dtype.kind not in "biuf":
-        raise TypeError(f"image must hold real numbers, got {type(image).__name__} of {array.dtype}.")
+        raise TypeError(f"{name} must hold real numbers, got {type(image).__name__} of {array.dtype}.")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         place = np.argwhere(~np.isfinite(array))[0].tolist()
-        raise ValueError(f"image must be finite, got {array[tuple(place)]} at {place}.")
+        raise ValueError(f"{name} must be finite, got {array[tuple(place)]} at {place}.")
     return array
 
 

@@ -70,7 +70,7 @@ def plot_transform(
             the rows are numbered.
         label: What the colours mean.
     """
-    values = matrix(transform)
+    values = _one_transform(transform)
     ax = ax or new_axes()
     left, right, bottom, top = -0.5, values.shape[1] - 0.5, len(values) - 0.5, -0.5
     if thresholds is not None:
@@ -104,7 +104,7 @@ def plot_polar(transform: Tensor, thresholds: Tensor, ax: Axes | None = None, *,
         ax: Polar axes, as ``figure.add_subplot(projection="polar")`` makes them.
         label: What the colours mean.
     """
-    values = matrix(transform)
+    values = _one_transform(transform)
     ax = ax or new_axes(projection="polar")
     if ax.name != "polar":
         raise ValueError(f'ax must be polar axes, add_subplot(projection="polar"), got {ax.name} ones.')
@@ -141,7 +141,7 @@ def plot_curves(
         labels: Names of the directions, for a legend.
         steps: Whether a curve keeps its value up to the next threshold, as the exact ones do; smooth ones are joined.
     """
-    values, columns = matrix(transform), thresholds.detach().cpu().numpy()
+    values, columns = _one_transform(transform), thresholds.detach().cpu().numpy()
     ax = ax or new_axes()
     # Around the circle the last direction is beside the first, and so are their colours. A few with names are told apart.
     colours: Sequence[Any] = [f"C{i}" for i in range(len(values))]
@@ -191,11 +191,12 @@ def _one(shape: Shape) -> Complex:
     return complex
 
 
-def matrix(values: Tensor) -> np.ndarray[Any, Any]:
-    """An array of two axes; anything else is an error."""
-    array: np.ndarray[Any, Any] = torch.as_tensor(values).detach().cpu().numpy()
+def _one_transform(transform: Tensor) -> np.ndarray[Any, Any]:
+    array: np.ndarray[Any, Any] = torch.as_tensor(transform).detach().cpu().numpy()
     if array.ndim != 2:
-        raise ValueError(f"a matrix is needed here, got shape {list(array.shape)}. Choose one complex: transform[0]")
+        raise ValueError(
+            f"transform must be that of one complex, [T, H], got shape {list(array.shape)}. Choose one: transform[0]"
+        )
     return array
 
 

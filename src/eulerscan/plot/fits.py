@@ -53,7 +53,7 @@ def animate(shapes: Sequence[Complex], target: Complex, path: Path | str) -> Non
     """A GIF of the states of a fit, the target in grey behind them."""
     path = Path(path)
     if path.suffix.lower() != ".gif":
-        raise ValueError(f"An animation must be a .gif file, got {path.name!r}.")
+        raise ValueError(f"path of an animation must end with .gif, got {path.name!r}.")
     pictures = list(_pictures(shapes, target))
     with replacing(path) as partial:
         pictures[0].save(partial, format="GIF", save_all=True, append_images=pictures[1:], duration=80, loop=0)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from .drawing import matrix
 from .figures import new_axes, plain
 
 if TYPE_CHECKING:
@@ -36,7 +36,11 @@ def plot_training(history: Sequence[Mapping[str, Any]], ax: Axes | None = None) 
 
 def plot_confusion(confusion: Tensor, classes: Sequence[str], ax: Axes | None = None) -> Axes:
     """A confusion matrix ``[C, C]``: a row for each true class, shaded by its fraction, with the counts."""
-    counts = matrix(confusion)
+    counts = torch.as_tensor(confusion).detach().cpu().numpy()
+    if counts.shape != (len(classes), len(classes)):
+        raise ValueError(
+            f"confusion must have a row and a column for each of the {len(classes)} classes, got shape {list(counts.shape)}."
+        )
     ax = ax or new_axes()
     fractions = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
     ax.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
