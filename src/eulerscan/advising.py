@@ -141,8 +141,7 @@ def _sizes(complex: Complex) -> tuple[Tensor, Tensor]:
     batch, counts = complex.batch, complex.offsets[0].diff()
     sums = complex.points.new_zeros(complex.num_complexes, complex.dim).index_add(0, batch, complex.points)
     centres = sums / counts[:, None]
-    distances = torch.linalg.vector_norm(complex.points - centres[batch], dim=1)
-    sizes = distances.new_zeros(complex.num_complexes).scatter_reduce(0, batch, distances, "amax")
+    sizes = largest_norms(complex.with_points(complex.points - centres[batch]))
     return sizes, torch.linalg.vector_norm(centres, dim=1)
 
 

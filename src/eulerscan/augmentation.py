@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .complexes import Complex
+from .extent import largest_norms
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,7 @@ class Augmentation:
             factors = 1 + self.stretch * (2 * torch.rand(complex.num_complexes, generator=generator) - 1)
             points = points * factors.to(points)[batch, None]
         if self.jitter:
-            size = points.new_zeros(complex.num_complexes)
-            size = size.scatter_reduce(0, batch, torch.linalg.vector_norm(points, dim=1), "amax")
+            size = largest_norms(complex.with_points(points))
             noise = torch.randn(points.shape, generator=generator).to(points)
             points = points + self.jitter * size[batch, None] * noise
         return complex.with_points(points)

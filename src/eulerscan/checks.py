@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -12,6 +13,7 @@ INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def positive(n: int, name: str) -> int:
+    """A count, at least 1."""
     if isinstance(n, bool) or not isinstance(n, int):
         raise TypeError(f"{name} must be an int, got {type(n).__name__}.")
     if n < 1:
@@ -19,7 +21,14 @@ def positive(n: int, name: str) -> int:
     return n
 
 
+def check_radius(radius: float) -> None:
+    """How far out thresholds reach."""
+    if not 0 < radius < math.inf:
+        raise ValueError(f"radius must be positive and finite, got {radius}.")
+
+
 def check_points(points: Tensor) -> None:
+    """Coordinates ``[V, dim]``."""
     if not isinstance(points, Tensor):
         raise TypeError(f"points must be a torch.Tensor [V, dim], got {type(points).__name__}. torch.as_tensor() makes one.")
     if not points.is_floating_point():

@@ -16,6 +16,7 @@ import math
 import torch
 from torch import Tensor
 
+from .checks import check_radius
 from .complexes import Complex
 from .kernels.portable import ascending_error
 from .shapes import Shape, as_complex
@@ -54,8 +55,7 @@ def exact_distance(a: Shape, b: Shape, directions: Tensor, *, p: float = 2, radi
     """
     one, other = as_complex(a), as_complex(b)
     check_p(p)
-    if not 0 < radius < math.inf:
-        raise ValueError(f"radius must be positive and finite, got {radius}.")
+    check_radius(radius)
     if one.dim != other.dim:
         raise ValueError(f"a and b must have points of one dimension, got {one.dim} and {other.dim}.")
     if not isinstance(directions, Tensor) or directions.ndim != 2 or directions.shape[1] != one.dim or not len(directions):

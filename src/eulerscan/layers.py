@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from . import directions as spheres
-from .checks import positive
+from .checks import check_radius, positive
 from .complexes import Complex
 from .functional import ect
 from .functional import thresholds as even_thresholds
@@ -177,8 +177,7 @@ def _check_directions(directions: Tensor, dim: int) -> None:
 
 
 def _initial_scale(scale: float | None, in_steps: float | None, num_thresholds: int, radius: float) -> float:
-    if not 0 < radius < math.inf:
-        raise ValueError(f"radius must be positive and finite, got {radius}.")
+    check_radius(radius)
     if scale is not None and in_steps is not None:
         raise ValueError(f"scale and scale_in_steps say the same thing twice, got {scale} and {in_steps}. Give one.")
     name, value = ("scale", scale) if scale is not None else ("scale_in_steps", 1.0 if in_steps is None else in_steps)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from .checks import check_radius
 from .complexes import Complex
 from .layers import DivideBy, ECTLayer
 from .shapes import Shape
@@ -177,8 +177,7 @@ def laplacian_loss(complex: Complex) -> Tensor:
 
 def soft_scale(radius: float) -> float:
     """The scale at which the paper optimises, 8 for a radius of 1.1, for any radius."""
-    if not 0 < radius < math.inf:
-        raise ValueError(f"radius must be positive and finite, got {radius}.")
+    check_radius(radius)
     return 8.8 / radius
 
 

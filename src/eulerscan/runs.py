@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -23,6 +23,7 @@ from . import __version__, checkpoints, directions, distributed
 from .atomic import replacing
 from .augmentation import Augmentation
 from .datasets import Dataset
+from .layers import DivideBy
 from .metrics import Metrics
 from .models import MODELS, Classifier
 from .seeding import seeded
@@ -64,7 +65,7 @@ class Architecture:
     learn_thresholds: bool | None = None
     learn_scale: bool | None = None
     unit_ball: bool | None = None
-    divide_by: Literal["vertices", "simplices", "peak"] | None = None
+    divide_by: DivideBy | None = None
     increments: bool | None = None
     hidden: tuple[int, ...] | None = None
     dropout: float | None = None

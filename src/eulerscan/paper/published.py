@@ -8,6 +8,7 @@ import torch
 
 from ..complexes import Complex
 from ..datasets import Dataset
+from ..extent import largest_norms
 
 
 def as_published(dataset: Dataset) -> Dataset:
@@ -24,10 +25,9 @@ def _centred(shapes: Complex) -> Complex:
     """Each complex moved along the diagonal by the mean of all its coordinates, and scaled to largest norm 1."""
     batch, sizes = shapes.batch, shapes.offsets[0].diff()
     sums = shapes.points.new_zeros(len(shapes)).index_add(0, batch, shapes.points.sum(dim=1))
-    points = shapes.points - (sums / (sizes.clamp(min=1) * shapes.dim))[batch, None]
-    norms = torch.linalg.vector_norm(points, dim=1)
-    largest = norms.new_zeros(len(shapes)).scatter_reduce(0, batch, norms, "amax")
-    return shapes.with_points(points / torch.where(largest > 0, largest, 1.0)[batch, None])
+    moved = shapes.with_points(shapes.points - (sums / (sizes.clamp(min=1) * shapes.dim))[batch, None])
+    largest = largest_norms(moved)
+    return moved.with_points(moved.points / torch.where(largest > 0, largest, 1.0)[batch, None])
 
 
 def _twice(shapes: Complex) -> Complex:
