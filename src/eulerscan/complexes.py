@@ -22,9 +22,10 @@ class Complex:
     """One or many embedded simplicial complexes: point clouds, graphs, meshes, or a mixture.
 
     A batch of complexes is a complex. It is checked when it is made; its tensors are those that were given where possible, not
-    copies, so do not change them in place. Every column of
-    ``simplices`` counts once: an edge stored in both directions counts twice (:func:`as_complex` removes such copies),
-    and faces that are not listed do not count (:meth:`closure` adds them).
+    copies, so do not change them in place.
+
+    Every column of ``simplices`` counts once: an edge stored in both directions counts twice (:func:`as_complex` removes such
+    copies), and faces that are not listed do not count (:meth:`closure` adds them).
 
     Args:
         points: Coordinates of the vertices, ``[V, dim]``, floating point.
@@ -37,8 +38,9 @@ class Complex:
 
     Attributes:
         points: The coordinates, complex after complex (the given order, if ``batch`` ascends).
-        offsets: ``[1 + L, B + 1]``, where the vertices and the simplices of each level of a complex begin and end.
-        rows: Vertices of a simplex, for each of the L levels.
+        rows: Vertices of a simplex, for each of the L levels: a level is the simplices of one dimension.
+        offsets: ``[1 + L, B + 1]``: complex ``b`` has the vertices ``offsets[0, b] : offsets[0, b + 1]`` and the simplices
+            ``offsets[i, b] : offsets[i, b + 1]`` of level ``i``, counted from 1.
         packed_simplices, packed_weights: All levels in one vector, as the kernels take them.
 
     Example:
@@ -93,6 +95,7 @@ class Complex:
 
     @property
     def num_complexes(self) -> int:
+        """B: how many complexes there are, empty ones included."""
         return self.offsets.shape[1] - 1
 
     @property
@@ -162,6 +165,7 @@ class Complex:
         return Complex._make(points, offsets, self.rows, simplices, weights)
 
     def _positions(self, indices: Tensor | Sequence[int] | slice | int) -> Tensor:
+        """What :meth:`select` takes, checked, as numbers of complexes from 0 on."""
         device, count = self.offsets.device, self.num_complexes
         if isinstance(indices, slice):
             return torch.arange(count, device=device)[indices]
@@ -198,6 +202,7 @@ class Complex:
 
     @property
     def device(self) -> torch.device:
+        """Where all of its tensors are."""
         return self.points.device
 
     def to(self, device: torch.device | torch.dtype | str | None = None, dtype: torch.dtype | None = None) -> Complex:
@@ -249,6 +254,7 @@ class Complex:
 
     def euler_characteristic(self) -> Tensor:
         """``[B]``: vertices - edges + triangles - ...; the same sum of weights for a weighted complex."""
+        # An odd number of vertices is an even dimension, which counts with a plus.
         signs = torch.tensor([1, *(1 if r % 2 else -1 for r in self.rows)], device=self.offsets.device)
         weights = self.weights
         if weights is None:
@@ -263,6 +269,7 @@ class Complex:
         if self.packed_weights is not None:
             raise ValueError("closure() cannot know the weights of the faces that it adds. Close the complex, then weigh it.")
         levels = dict(zip(self.rows, self.simplices, strict=True))
+        # From the largest dimension down, so that faces that were added bring their own.
         for rows in range(max(levels, default=0), 2, -1):
             present = levels.get(rows - 1, self.packed_simplices.new_empty(rows - 1, 0))
             added = simplex.missing(simplex.faces(levels[rows]), present)

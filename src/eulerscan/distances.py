@@ -183,6 +183,7 @@ def _widths(thresholds: Tensor, transforms: Tensor) -> Tensor:
 
 
 def direct(rows: Tensor, others: Tensor, p: float) -> Tensor:
+    """Lp distances ``[..., N, M]`` of rows ``[..., N, n]`` and ``[..., M, n]``, each from their differences."""
     return torch.cdist(rows, others, p=float(p), compute_mode="donot_use_mm_for_euclid_dist")
 
 
@@ -207,6 +208,7 @@ def _products(rows: Tensor, others: Tensor) -> Tensor:
 
 
 def check_pair(a: Tensor, b: Tensor) -> None:
+    """Transforms on one grid."""
     for name, tensor in (("first", a), ("second", b)):
         if not isinstance(tensor, Tensor) or tensor.ndim < 2 or not tensor.is_floating_point():
             got = f"{tensor.dtype} {list(tensor.shape)}" if isinstance(tensor, Tensor) else type(tensor).__name__
@@ -218,11 +220,13 @@ def check_pair(a: Tensor, b: Tensor) -> None:
 
 
 def common(count: int, other: int) -> int:
+    """How many pairs there are, where one of two may be a single complex."""
     if count != other and 1 not in (count, other):
         raise ValueError(f"a and b must have equally many complexes, or one of them one, got {count} and {other}.")
     return other if count == 1 else count
 
 
 def check_p(p: float) -> None:
+    """The power of an Lp distance."""
     if isinstance(p, bool) or not isinstance(p, int | float) or not p >= 1:
         raise ValueError(f"p must be a number of at least 1 (math.inf for the largest difference), got {p!r}.")

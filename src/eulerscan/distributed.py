@@ -31,10 +31,12 @@ def device() -> torch.device:
 
 
 def rank() -> int:
+    """The number of this process."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def world_size() -> int:
+    """How many processes there are."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 

@@ -98,6 +98,7 @@ class ECTLayer(nn.Module):
         if learn_scale and math.isinf(self.initial_scale):
             raise ValueError("learn_scale needs a finite scale to begin with, got inf.")
         like: dict[str, Any] = {"device": device, "dtype": dtype or torch.get_default_dtype()}
+        # For reset_parameters(); a copy, since the caller's tensor may change.
         self.initial_directions = None if directions is None else directions.detach().to("cpu", copy=True)
         self._hold("weight", torch.empty(self.num_directions, dim, **like), learn_directions)
         self._hold("raw_thresholds", torch.empty(num_thresholds, **like), learn_thresholds)
@@ -126,12 +127,12 @@ class ECTLayer(nn.Module):
 
     @property
     def thresholds(self) -> Tensor:
-        """``[H]``, ascending."""
+        """``[H]``, ascending: sorted anew, since training may let two of them pass each other."""
         return self.raw_thresholds.sort().values
 
     @property
     def scale(self) -> Tensor:
-        """``[]``, positive."""
+        """``[]``, positive: its logarithm is what is learned."""
         return self.log_scale.exp()
 
     def forward(self, shape: Shape) -> Tensor:

@@ -66,6 +66,7 @@ class Classifier(nn.Module):
         return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)
 
     def forward(self, shape: Shape) -> Tensor:
+        """Logits ``[B, num_classes]`` of a :class:`Complex` or anything :func:`as_complex` understands."""
         curves = self.transform(shape)
         if self.increments:
             curves = derivative(curves)

@@ -55,6 +55,7 @@ def yardstick_of(shapes: Sequence[Sampled]) -> Yardstick:
 
 
 def choose_thresholds(shapes: Sequence[Sampled], yardstick: Yardstick, tolerance: float) -> tuple[int, str]:
+    """The number of thresholds, and the reason for it."""
     directions = _spread(_LOOK[0], shapes[0].complex.dim)
 
     def error(count: int) -> float:
@@ -69,6 +70,7 @@ def choose_thresholds(shapes: Sequence[Sampled], yardstick: Yardstick, tolerance
 
 
 def choose_directions(shapes: Sequence[Sampled], count: int, yardstick: Yardstick, tolerance: float) -> tuple[int, str]:
+    """The number of directions on ``count`` thresholds, and the reason for it."""
     dim = shapes[0].complex.dim
     if dim == 1:
         return 2, "On the line there are but two directions."
@@ -116,4 +118,9 @@ def _somewhere(dim: int) -> Tensor:
 
 
 def percent(share: float) -> str:
+    """A share for people.
+
+    >>> percent(0.1234), percent(0.01234)
+    ('12.3 %', '1.2 %')
+    """
     return f"{100 * share:.3g} %" if share >= 0.1 else f"{100 * share:.2g} %"

@@ -44,21 +44,8 @@ def trained(folder, tmp_path_factory):
 
 def test_a_data_set_is_trained_with_several_seeds(run, tmp_path):
     output = tmp_path / "out"
-    out, _ = run(
-        "train",
-        "manifolds",
-        "--data",
-        "num_shapes=12",
-        "num_points=40",
-        *TINY,
-        "--epochs",
-        2,
-        "--seeds",
-        2,
-        "--output",
-        output,
-        "--plots",
-    )
+    command = ["train", "manifolds", "--data", "num_shapes=12", "num_points=40", *TINY, "--epochs", 2, "--output", output]
+    out, _ = run(*command, "--seeds", 2, "--plots")
     summary = json.loads((output / "summary.json").read_text())
     results = [json.loads((output / f"seed-{seed}" / "result.json").read_text()) for seed in (0, 1)]
     assert summary["test_accuracy"] == pytest.approx(np.mean([r["test_accuracy"] for r in results]))
@@ -66,35 +53,9 @@ def test_a_data_set_is_trained_with_several_seeds(run, tmp_path):
     for name in ("training", "confusion", "directions", "transforms"):
         with Image.open(output / "seed-0" / f"{name}.png") as picture:
             assert picture.size[0] > 300
-    _, err = run(
-        "train",
-        "manifolds",
-        "--data",
-        "num_shapes=12",
-        "num_points=40",
-        *TINY,
-        "--epochs",
-        2,
-        "--output",
-        output,
-        status=2,
-    )
+    _, err = run(*command, status=2)
     assert "--resume" in err
-    again, _ = run(
-        "train",
-        "manifolds",
-        "--data",
-        "num_shapes=12",
-        "num_points=40",
-        *TINY,
-        "--epochs",
-        2,
-        "--seeds",
-        2,
-        "--output",
-        output,
-        "--resume",
-    )
+    again, _ = run(*command, "--seeds", 2, "--resume")
     assert again.splitlines()[:4] == out.splitlines()[:4]
 
 

@@ -67,7 +67,7 @@ def manifolds(
 
 
 def _sphere(u: Tensor, v: Tensor, proportion: Tensor) -> Tensor:
-    """Longitude and latitude; it is a spheroid, somewhat higher or flatter than a ball."""
+    """Longitude and latitude; it is a spheroid, up to a fifth flatter than a ball."""
     height = 0.8 + 0.2 * proportion
     return torch.stack(
         [

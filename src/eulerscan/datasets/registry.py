@@ -76,6 +76,7 @@ class Description:
         return {name: chosen[name] for name in self._own_options}
 
     def load(self, **options: Any) -> Dataset:
+        """The data set, from the cache if it is there; its splits follow from the option ``seed`` unless they are official."""
         chosen, own = self.complete(options), self._own(options)
         dataset = cache.load(self.name, own) if self.needs_files else None
         if dataset is None:
