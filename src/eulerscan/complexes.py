@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +11,8 @@ from torch import Tensor
 
 from . import simplices as simplex
 from .checks import check_batch, check_points, check_simplices, check_weights
-from .gathering import gather
 from .kernels.layout import owners, split_simplices, split_weights
-from .packing import join, pack
+from .packing import join, pack, take
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -146,23 +144,7 @@ class Complex:
 
     def _take(self, chosen: Tensor) -> Complex:
         """The complexes with these numbers, which are checked."""
-        starts = self.offsets.index_select(1, chosen)
-        sizes = self.offsets.index_select(1, chosen + 1) - starts
-        offsets = torch.nn.functional.pad(sizes.cumsum(dim=1), (1, 0))
-        points = gather(self.points, starts[0], sizes[0])
-        counts = self.counts
-        # A complex has one run of the packed weights for each level, and one of the packed simplices for each row of a level.
-        weights, begins = self.packed_weights, list(itertools.accumulate(counts, initial=0))[:-1]
-        if weights is not None:
-            runs = torch.cat([start + begin for start, begin in zip(starts, begins, strict=True)])
-            weights = gather(weights, runs, sizes.view(-1))
-        simplices, levels = self.packed_simplices, [i for i, rows in enumerate(self.rows, start=1) for _ in range(rows)]
-        if levels:
-            begins = list(itertools.accumulate((counts[i] for i in levels), initial=0))[:-1]
-            runs = torch.cat([starts[i] + begin for i, begin in zip(levels, begins, strict=True)])
-            shifts = (starts[0] - offsets[0, :-1]).repeat(len(levels))
-            simplices = gather(simplices, runs, torch.cat([sizes[i] for i in levels]), shifts)
-        return Complex._make(points, offsets, self.rows, simplices, weights)
+        return Complex._make(*take(self, chosen))
 
     def _positions(self, indices: Tensor | Sequence[int] | slice | int) -> Tensor:
         """What :meth:`select` takes, checked, as numbers of complexes from 0 on."""

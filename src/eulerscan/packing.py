@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
+from .gathering import gather
 from .kernels.layout import split_simplices, split_weights
 
 if TYPE_CHECKING:
@@ -80,6 +82,27 @@ def join(items: Sequence[Packed | Complex]) -> Packed:
         _flat([torch.cat(level, dim=1) for level in levels.values()], points),
         torch.cat([weight for level in weights.values() for weight in level]) if weighted else None,
     )
+
+
+def take(item: Packed | Complex, chosen: Tensor) -> Packed:
+    """Some of many stored complexes, by number ``[n]``, in the given order."""
+    starts = item.offsets.index_select(1, chosen)
+    sizes = item.offsets.index_select(1, chosen + 1) - starts
+    offsets = torch.nn.functional.pad(sizes.cumsum(dim=1), (1, 0))
+    points = gather(item.points, starts[0], sizes[0])
+    counts = item.offsets[:, -1].tolist()
+    # A complex has one run of the packed weights for each level, and one of the packed simplices for each row of a level.
+    weights, begins = item.packed_weights, list(itertools.accumulate(counts, initial=0))[:-1]
+    if weights is not None:
+        runs = torch.cat([start + begin for start, begin in zip(starts, begins, strict=True)])
+        weights = gather(weights, runs, sizes.view(-1))
+    simplices, levels = item.packed_simplices, [i for i, rows in enumerate(item.rows, start=1) for _ in range(rows)]
+    if levels:
+        begins = list(itertools.accumulate((counts[i] for i in levels), initial=0))[:-1]
+        runs = torch.cat([starts[i] + begin for i, begin in zip(levels, begins, strict=True)])
+        shifts = (starts[0] - offsets[0, :-1]).repeat(len(levels))
+        simplices = gather(simplices, runs, torch.cat([sizes[i] for i in levels]), shifts)
+    return Packed(points, offsets, item.rows, simplices, weights)
 
 
 def _flat(levels: Sequence[Tensor], points: Tensor) -> Tensor:
