@@ -42,7 +42,8 @@ class Complex:
         packed_simplices, packed_weights: All levels in one vector, as the kernels take them.
 
     Example:
-        >>> square = Complex(torch.tensor([[0., 0], [1, 0], [1, 1], [0, 1]]), [torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])])
+        >>> points = torch.tensor([[0., 0], [1, 0], [1, 1], [0, 1]])
+        >>> square = Complex(points, [torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])])  # four edges
         >>> square
         Complex(num_complexes=1, dim=2, points=4, simplices=(4 edges,))
         >>> square.euler_characteristic()

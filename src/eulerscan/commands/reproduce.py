@@ -39,7 +39,7 @@ def reproduce(
         experiment: Which table or figure.
         seeds: Number of runs for each cell. Default: as many as in the paper; 3 for superpixels.
         as_published: Add rows with the quirks of the published code (superpixels, small-graphs): edges counted twice, one mean
-            for all axes, lambda 200, no ReLU between convolutions, the last epoch.
+            for all axes, scale 200, no ReLU between convolutions, the last epoch.
         results: Folder for lines, tables and figures.
         work: Folder for runs that are not finished.
         sample: Use so many shapes of each split and one epoch, to see that everything works.
