@@ -101,6 +101,11 @@ def test_what_cannot_be_built_is_named(make, text):
         make()
 
 
+def test_an_option_that_a_model_does_not_have_is_named():
+    with pytest.raises(TypeError, match=r"options of ECTMLP are .*hidden.*scale.*, got circular, layers\."):
+        ECTMLP(2, 3, circular=True, layers=2, hidden=(5,))
+
+
 def test_circular_convolutions_in_space_start_on_a_closed_curve():
     model = ECTCNN(dim=3, num_classes=2, circular=True, num_directions=12)
     torch.testing.assert_close(model.transform.directions, directions.loop(12))

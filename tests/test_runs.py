@@ -131,7 +131,7 @@ def test_the_first_weights_follow_from_the_seed_alone():
     [
         ({"model": "cmn"}, "model must be one of cnn, mlp, deepsets, got 'cmn'. Did you mean cnn"),
         ({"model": "mlp", "preset": "modelnet"}, "preset of ECTMLP must be one of 4k, 65k"),
-        ({"model": "mlp", "circular": True}, "The model 'mlp' has no such option"),
+        ({"model": "mlp", "circular": True}, "The model 'mlp' cannot be made: options of ECTMLP are .*, got circular"),
         ({"model": "cnn", "scale": -1.0}, "scale must be positive"),
     ],
 )

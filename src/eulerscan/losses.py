@@ -103,7 +103,8 @@ class ECTLoss(nn.Module):
             transform: What :meth:`transform` returned for the target, instead of the target.
         """
         if (target is None) == (transform is None):
-            raise ValueError("target and transform say the same thing: give one of them.")
+            got = "neither" if target is None else "both"
+            raise ValueError(f"target or its transform must be given, one of the two, got {got}.")
         ours = self.transform(shape)
         theirs = self.transform(target) if transform is None else transform
         if theirs.shape[1:] != ours.shape[1:] or len(theirs) not in (1, len(ours)):

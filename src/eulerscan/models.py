@@ -6,6 +6,7 @@ Each takes whatever :class:`ECTLayer` takes, mixed batches included, and returns
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -44,6 +45,9 @@ class Classifier(nn.Module):
         super().__init__()
         if preset is not None and preset not in self.presets:
             raise ValueError(f"preset of {type(self).__name__} must be one of {', '.join(self.presets)}, got {preset!r}.")
+        known = sorted({*self.defaults, *inspect.signature(ECTLayer).parameters} - {"dim"})
+        if strange := sorted(set(options) - set(known)):
+            raise TypeError(f"options of {type(self).__name__} are {', '.join(known)}, got {', '.join(strange)}.")
         chosen = {**self.defaults, **(self.presets[preset] if preset is not None else {}), **options}
         head = {name: chosen.pop(name) for name in self.defaults}
         self.increments = increments

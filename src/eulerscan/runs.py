@@ -84,7 +84,7 @@ class Architecture:
                     layer.initial_directions = directions.random(layer.num_directions, dim)
                     layer.reset_parameters()
         except TypeError as error:
-            raise ValueError(f"The model {self.model!r} has no such option: {error}.") from None
+            raise ValueError(f"The model {self.model!r} cannot be made: {error}") from None
         return made
 
 

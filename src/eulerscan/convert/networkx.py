@@ -41,9 +41,10 @@ def from_networkx(
     rows = [_position(graph, node, positions) for node in nodes]
     sizes = {len(row) for row in rows}
     if len(sizes) > 1:
-        odd = next(node for node, row in zip(nodes, rows, strict=True) if len(row) != len(rows[0]))
+        odd, count = next((node, len(row)) for node, row in zip(nodes, rows, strict=True) if len(row) != len(rows[0]))
         raise ValueError(
-            f"positions must all have one dimension: node {nodes[0]!r} has {len(rows[0])} coordinates, node {odd!r} does not."
+            f"positions must have one dimension, got {len(rows[0])} coordinates of node {nodes[0]!r} and {count} of node "
+            f"{odd!r}."
         )
     # An empty graph lies in the plane: there is no node to ask.
     points = torch.from_numpy(np.stack(rows) if rows else np.empty((0, 2))).to(dtype or torch.get_default_dtype())
