@@ -45,7 +45,7 @@ class Classifier(nn.Module):
         super().__init__()
         if preset is not None and preset not in self.presets:
             raise ValueError(f"preset of {type(self).__name__} must be one of {', '.join(self.presets)}, got {preset!r}.")
-        known = sorted({*self.defaults, *inspect.signature(ECTLayer).parameters} - {"dim"})
+        known = sorted({"increments", *self.defaults, *inspect.signature(ECTLayer).parameters} - {"dim"})
         if strange := sorted(set(options) - set(known)):
             raise TypeError(f"options of {type(self).__name__} are {', '.join(known)}, got {', '.join(strange)}.")
         chosen = {**self.defaults, **(self.presets[preset] if preset is not None else {}), **options}
