@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -66,16 +67,25 @@ def _backward(gradient: Tensor, *arguments: Any) -> Gradients:
     return tuple(gradient.new_empty(0) if g is None else g for g in gradients)  # type: ignore[return-value]
 
 
-def _prepare(*inputs: Any) -> cpu.Problem | portable.Problem:
+def _prepare(
+    points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, *others: Any
+) -> cpu.Problem | portable.Problem:
     """The problem, checked and ready for both passes, in the implementation for its device."""
     # Values are checked where they are read, so in compiled programs too.
-    if not inputs[3].item() > 0:
-        raise ValueError(f"scale must be positive (math.inf for the exact transform), got {inputs[3].item()}.")
-    if inputs[0].device.type == "cpu":
-        from . import cpu  # numba loads with the first transform, not with the library
+    value = scale.item()
+    if not value > 0:
+        raise ValueError(f"scale must be positive (math.inf for the exact transform), got {value}.")
+    if points.is_cpu:
+        return _on_cpu()(points, directions, thresholds, value, *others)
+    return portable.Problem((points, directions, thresholds, scale, *others))
 
-        return cpu.prepare(*inputs)
-    return portable.Problem(inputs)
+
+@cache
+def _on_cpu() -> Callable[..., cpu.Problem]:
+    """numba loads with the first transform, not with the library."""
+    from . import cpu
+
+    return cpu.prepare
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from .addresses import array_at, arrays_at
 from .cells import make_cells, most_occupied, occupied
 from .collapse import collapse, gather
 from .grid import make_grid
-from .lanes import WIDTH, add, fill, load, store
+from .lanes import WIDTH, add, cast, choose, differs, fill, load, store
 from .moments import descend_cells, draw_cells, weigh_cells
+from .planning import ascend, before, consistent, divide, most_vertices
+from .rows import turn
 from .sweep import descend, draw, weigh
 from .threads import claim
 
-SIMPLICES_A_RANGE = 2048
-MOST_RANGES = 64
-MOST_ROWS = 2**16
 SOURCES = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
 
 
@@ -42,17 +42,18 @@ def _compiled(function: Callable[..., Any]) -> Any:
 
 
 @_compiled
-def forward(
-    counter, ranges, shares, points, directions, thresholds, weights, simplices, offsets, rows, scale, saturation, result
-):  # fmt: skip
-    """Fill ``result [B, T, H]``; False if a simplex had a vertex outside its complex."""
-    num_complexes, num_directions, num_thresholds = result.shape
+def forward(counter, shares, addresses, sizes, real, index, rows, scale, saturation, result_address):
+    """Fill the result ``[B, T, H]``; False if a simplex had a vertex outside its complex."""
+    points, directions, thresholds, weights, simplices, offsets = arrays_at(addresses, sizes, real, index)
+    num_complexes, num_directions, num_thresholds = offsets.shape[1] - 1, len(directions), len(thresholds)
+    result = array_at(result_address, (num_complexes * num_directions, num_thresholds), real)
+    ranges = divide(offsets)
     grid = make_grid(thresholds, scale, saturation)
-    field = np.empty((np.diff(offsets[0]).max() if num_complexes else 0, 2 * WIDTH), points.dtype)
+    field = np.empty((most_vertices(offsets), 2 * WIDTH), points.dtype)
     cells = make_cells(grid, points, most_occupied(offsets))
     invalid = np.empty((1, WIDTH))
     block = np.empty((points.shape[1], WIDTH))
-    curves = np.zeros((WIDTH, num_thresholds + WIDTH))
+    curves, risen = np.zeros((WIDTH, num_thresholds + WIDTH)), np.empty((WIDTH, num_thresholds + WIDTH))
     jumps = np.zeros((num_thresholds + WIDTH, WIDTH))
     while True:
         task = claim(counter)
@@ -69,26 +70,36 @@ def forward(
                     draw_cells(curves, jumps, field, count, width, grid, cells)
                 else:
                     draw(curves, jumps, field, count, width, grid)
-                _harvest(result, b, start, width, curves, jumps, invalid)
+                _harvest(result, b * num_directions + start, width, curves, jumps, risen, invalid)
 
 
 @_compiled
 def backward(
-    counter, ranges, shares, points, directions, thresholds, weights, simplices, offsets, rows, scale, saturation,
-    gradient, of_grid, point_gradient, direction_gradient, threshold_gradient, scale_gradient, weight_gradient,
+    counter, shares, addresses, sizes, real, index, rows, scale, saturation, gradient_address, summed, lengths
 ):  # fmt: skip
-    """Add to the gradients, recomputing what the forward pass did.
+    """Add to the sums that :func:`collect` makes gradients of, recomputing what the forward pass did.
 
     No two tasks add to the same place: points and weights have a copy a share, directions a copy a range, thresholds and scale
-    a row a task. Gradients of points, directions or weights that nobody needs have no entries;
-    those of thresholds and scale are complete only if ``of_grid``.
+    a copy a task. ``lengths`` are those of one copy each, zero for what nobody needs.
     """
-    num_complexes, num_directions, num_thresholds = gradient.shape
+    points, directions, thresholds, weights, simplices, offsets = arrays_at(addresses, sizes, real, index)
+    num_complexes, num_directions, num_thresholds = offsets.shape[1] - 1, len(directions), len(thresholds)
+    gradient = array_at(gradient_address, (num_complexes * num_directions, num_thresholds), real)
+    ranges = divide(offsets)
+    num_ranges, num_tasks, dim, of_grid = len(ranges) - 1, (len(ranges) - 1) * shares, points.shape[1], lengths[2] > 0
+    point_gradient, rest = _part(summed, shares, lengths[0])
+    point_gradient = point_gradient.reshape(shares, lengths[0] // max(1, dim), dim)
+    direction_gradient, rest = _part(rest, num_ranges, lengths[1])
+    direction_gradient = direction_gradient.reshape(num_ranges, lengths[1] // max(1, dim), dim)
+    threshold_gradient, rest = _part(rest, num_tasks, lengths[2])
+    scale_gradient, rest = _part(rest, num_tasks, lengths[3])
+    weight_gradient, _ = _part(rest, shares, lengths[4])
     grid = make_grid(thresholds, scale, saturation)
-    field = np.empty((np.diff(offsets[0]).max() if num_complexes else 0, 2 * WIDTH), points.dtype)
+    field = np.empty((most_vertices(offsets), 2 * WIDTH), points.dtype)
     cells = make_cells(grid, points, len(field) if weight_gradient.shape[1] else most_occupied(offsets))
     invalid = np.empty((1, WIDTH))
     block = np.empty((points.shape[1], WIDTH))
+    turned = np.zeros((points.shape[1] if direction_gradient.shape[1] else 0, WIDTH))
     gradients = np.zeros((WIDTH, num_thresholds + WIDTH))
     suffixes = np.zeros((WIDTH, num_thresholds + WIDTH))
     while True:
@@ -102,19 +113,20 @@ def backward(
                 if not collapse(field, invalid, b, points, block, weights, simplices, offsets, rows):
                     return False
                 origin, count = offsets[0, b], offsets[0, b + 1] - offsets[0, b]
-                for lane in range(width):
-                    for j in range(num_thresholds):
-                        gradients[lane, j] = gradient[b, start + lane, j]
+                _sow(gradients, gradient, b * num_directions + start, width)
+                slope = 0.0
                 if occupied(offsets, b) >= cells.worth:
-                    scale_gradient[task] += descend_cells(
+                    slope = descend_cells(
                         point_gradient, share, direction_gradient, range_index, start, threshold_gradient, task,
                         gradients, field, origin, count, width, points, block, grid, cells, of_grid,
                     )  # fmt: skip
                 elif not math.isinf(scale):
-                    scale_gradient[task] += descend(
-                        point_gradient, share, direction_gradient, range_index, start, threshold_gradient, task,
-                        gradients, field, origin, count, width, points, block, grid,
+                    slope = descend(
+                        point_gradient, share, turned, threshold_gradient, task,
+                        gradients, field, origin, count, width, points, block, grid, of_grid,
                     )  # fmt: skip
+                if of_grid:
+                    scale_gradient[task, 0] += slope
                 if weight_gradient.shape[1]:
                     for lane in range(width):
                         for j in range(num_thresholds - 1, -1, -1):
@@ -124,22 +136,50 @@ def backward(
                     else:
                         weigh(field, gradients, suffixes, count, width, grid)
                     gather(weight_gradient, share, field, b, simplices, offsets, rows)
+            for axis in range(len(turned)):
+                for lane in range(width):
+                    direction_gradient[range_index, start + lane, axis] += turned[axis, lane]
+                store(turned, axis, 0, fill(0.0))
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def _harvest(result, b, start, width, curves, jumps, invalid):
-    """Sum up the jumps, write the curves of one complex to the result, and clear all that will be read again."""
-    num_thresholds, nothing = result.shape[2], fill(0.0)
-    for j in range(1, num_thresholds):
-        store(jumps, j, 0, add(load(jumps, j - 1, 0), load(jumps, j, 0)))
-    for lane in range(width):
-        void = math.nan if invalid[0, lane] else 0.0
-        for j in range(num_thresholds):
-            result[b, start + lane, j] = curves[lane, j] + jumps[j, lane] + void
-        for j in range(0, num_thresholds + 1, WIDTH):
-            store(curves, lane, j, nothing)
+def _harvest(result, row, width, curves, jumps, risen, invalid):
+    """Sum up the jumps, write the curves of one complex to the rows of the result, and clear all that will be read again."""
+    num_thresholds, nothing = result.shape[1], fill(0.0)
+    sum = choose(differs(load(invalid, 0, 0), nothing), fill(math.nan), nothing)
+    for start in range(0, num_thresholds, WIDTH):
+        for j in range(start, start + WIDTH):
+            sum = add(sum, load(jumps, j, 0))
+            store(jumps, j, 0, sum)
+        turn(risen, 0, start, jumps, start, 0)
     for j in range(len(jumps)):
         store(jumps, j, 0, nothing)
+    whole = num_thresholds - num_thresholds % WIDTH
+    for lane in range(width):
+        for j in range(0, whole, WIDTH):
+            store(result, row + lane, j, cast(add(load(curves, lane, j), load(risen, lane, j)), result))
+            store(curves, lane, j, nothing)
+        for j in range(whole, num_thresholds):
+            result[row + lane, j] = curves[lane, j] + risen[lane, j]
+        store(curves, lane, whole, nothing)
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _sow(gradients, gradient, row, width):
+    """Copy the gradient of the curves of one complex to ``gradients [8, H + 8]``."""
+    num_thresholds = gradient.shape[1]
+    whole = num_thresholds - num_thresholds % WIDTH
+    for lane in range(width):
+        for j in range(0, whole, WIDTH):
+            store(gradients, lane, j, cast(load(gradient, row + lane, j), gradients))
+        for j in range(whole, num_thresholds):
+            gradients[lane, j] = gradient[row + lane, j]
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _part(summed, copies, length):
+    """The first so many copies of so many numbers, and the rest."""
+    return summed[: copies * length].reshape(copies, length), summed[copies * length :]
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -154,62 +194,25 @@ def _take_block(block, directions, start):
 
 
 @_compiled
-def plan(thresholds, weights, simplices, offsets, rows, num_points):
-    """Whether thresholds and offsets are in order, and how to divide the work.
+def collect(summed, copies, lengths, real, addresses, sizes, factor):
+    """Fill the gradients at ``addresses``, as far as they have ``sizes``, with the sums of their copies, in a fixed order.
 
-    That is bounds ``[ranges + 1]`` of consecutive complexes with about the same number of simplices.
+    That of the thresholds lacks a ``factor`` still.
     """
-    ascend = _ascend(thresholds)
-    consistent = _consistent(weights, simplices, offsets, rows, num_points)
-    return ascend, consistent, _divide(offsets) if consistent else np.zeros(2, np.int64)
-
-
-@njit(nogil=True, error_model="numpy")
-def _ascend(thresholds):
-    """Whether all thresholds are finite and none is below the one before."""
-    for j in range(len(thresholds)):
-        if not math.isfinite(thresholds[j]) or (j > 0 and thresholds[j] < thresholds[j - 1]):
-            return False
-    return True
-
-
-@njit(nogil=True, error_model="numpy")
-def _consistent(weights, simplices, offsets, rows, num_points):
-    """Whether the offsets of a packed complex ascend from zero and end with what there is."""
-    if len(offsets) != len(rows) + 1 or offsets.shape[1] == 0 or offsets[0, -1] != num_points:
-        return False
-    total = entries = 0
-    for level in range(len(offsets)):
-        if offsets[level, 0] != 0 or (level > 0 and not 1 <= rows[level - 1] <= MOST_ROWS):
-            return False
-        if level > 0 and not 0 <= offsets[level, -1] <= len(simplices):  # so that no product below can overflow
-            return False
-        for b in range(offsets.shape[1] - 1):
-            if offsets[level, b] > offsets[level, b + 1]:
-                return False
-        total += offsets[level, -1]
-        entries += rows[level - 1] * offsets[level, -1] if level > 0 else 0
-    return entries == len(simplices) and (len(weights) == 0 or len(weights) == total)
-
-
-@njit(nogil=True, error_model="numpy")
-def _divide(offsets):
-    num_complexes, total = offsets.shape[1] - 1, offsets[:, -1].sum()
-    count = max(1, min(num_complexes, MOST_RANGES, -(-total // SIMPLICES_A_RANGE)))
-    bounds = np.empty(count + 1, np.int64)
-    bounds[0], bounds[count] = 0, num_complexes
-    if count > 1:
-        work = offsets.sum(axis=0)
-        for i in range(1, count):
-            bounds[i] = np.searchsorted(work, i * total / count)
-    return bounds
+    for k in range(len(sizes)):
+        part, summed = _part(summed, copies[k], lengths[k])
+        gradient = array_at(addresses[k], (sizes[k],), real)
+        for i in range(sizes[k]):
+            total = 0.0
+            for copy in range(copies[k]):
+                total += part[copy, i]
+            gradient[i] = total * factor if k == 2 else total
 
 
 @_compiled
-def add_up(copies, result):
-    """``result [n]`` becomes the sum of ``copies [m, n]``, in their order."""
-    for i in range(len(result)):
-        total = 0.0
-        for copy in range(len(copies)):
-            total += copies[copy, i]
-        result[i] = total
+def plan(addresses, sizes, real, index, rows):
+    """Whether thresholds ascend, the number of simplices, and that of the ranges; negative if offsets are not in order."""
+    points, _, thresholds, weights, simplices, offsets = arrays_at(addresses, sizes, real, index)
+    if not consistent(weights, simplices, offsets, rows, len(points)):
+        return ascend(thresholds), -1, -1
+    return ascend(thresholds), before(offsets, offsets.shape[1] - 1), len(divide(offsets)) - 1

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,126 +18,139 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from . import compiled, threads
+from .addresses import Addresses, Sizes
 from .lanes import WIDTH
 from .portable import SATURATION, ascending_error
 
-WORTH_A_THREAD = 1 << 17  # comparisons; below, waking a thread takes longer than the work
+WORTH_A_THREAD = 1 << 17  # comparisons
 VERTEX = 8  # comparisons that a vertex and its sigmoid are worth
 ENOUGH_RANGES = 32  # to keep all cores busy without dividing the directions too
 MOST_COPIES = 8  # of the gradient of the points
 UNWEIGHTED = {dtype: torch.empty(0, dtype=dtype, device="cpu") for dtype in SATURATION}
+REALS = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
+INDICES = {torch.int32: np.int32(0), torch.int64: np.int64(0)}
 
 
 class Problem(NamedTuple):
-    """The arguments as arrays, in the order in which the kernels take them, and how to divide the work."""
+    """The arguments as the kernels take them, and how to divide the work."""
 
-    points: NDArray[Any]
-    directions: NDArray[Any]
-    thresholds: NDArray[Any]
-    weights: NDArray[Any]
-    simplices: NDArray[Any]
-    offsets: NDArray[np.int64]
+    addresses: Addresses
+    sizes: Sizes
+    real: Any  # a number like those of the points
+    index: Any  # and one like those of the simplices
     rows: NDArray[np.int64]
     scale: float
     saturation: float
-    ranges: NDArray[np.int64]
-    dtype: torch.dtype
+    shape: tuple[int, int, int]  # of the transform
+    total: int  # number of simplices, vertices included
+    num_ranges: int  # of complexes
+    tensors: tuple[Tensor, ...]  # points, ...; to be kept as long as their addresses
 
     def transform(self) -> Tensor:
         """``[B, T, H]``."""
-        result = torch.empty(self.shape, dtype=self.dtype, device="cpu")
-        shares = self.num_blocks if self.num_ranges < ENOUGH_RANGES else 1
-        self._run(compiled.forward, shares, result.numpy())
+        result = self.tensors[0].new_empty(self.shape)
+        shares = self.num_blocks if self.num_ranges < ENOUGH_RANGES and not self.is_small else 1
+        self._run(compiled.forward, shares, result.data_ptr())
         return result
 
     def differentiate(self, gradient: Tensor, needs: Sequence[bool]) -> list[Tensor | None]:
         """Gradients of points, directions, thresholds, scale and weights, ``None`` where not needed."""
-        needs = [*needs[:4], needs[4] and len(self.weights) > 0]
-        if gradient.shape != self.shape or gradient.dtype != self.dtype:
+        points, directions, thresholds, weights, *_ = self.tensors
+        if gradient.shape != self.shape or gradient.dtype != points.dtype:
             raise ValueError(
                 f"gradient must have shape and dtype of the transform, got {list(gradient.shape)}, {gradient.dtype}."
             )
-        num_points, dim = self.points.shape
-        _, num_directions, num_thresholds = self.shape
-        shares = min(self.num_blocks, max(1, MOST_COPIES // self.num_ranges))
-        num_tasks, finite = self.num_ranges * shares, math.isfinite(self.scale)
-        of_points = np.zeros((shares, num_points if needs[0] else 0, dim))
-        of_directions = np.zeros((self.num_ranges, num_directions if needs[1] else 0, dim))
-        of_thresholds = np.zeros((num_tasks, num_thresholds + WIDTH))
-        of_scale = np.zeros(num_tasks)
-        of_weights = np.zeros((shares, self.total if needs[4] else 0), self.points.dtype)
-        copies = [of_points, of_directions, of_thresholds, of_scale, of_weights]
-        if finite or needs[4]:
-            self._run(compiled.backward, shares, _array(gradient), needs[2] or needs[3], *copies)
-        if needs[2]:
-            copies[2] = of_thresholds[:, :num_thresholds] * (self.scale if finite else 0.0)
-        return [_sum(array, self.dtype) if needed else None for array, needed in zip(copies, needs, strict=True)]
+        of_points, of_directions, of_thresholds, of_scale, of_weights = needs
+        of_weights, of_grid, finite = of_weights and self.sizes[4] > 0, of_thresholds or of_scale, math.isfinite(self.scale)
+        shares = 1 if self.is_small else min(self.num_blocks, max(1, MOST_COPIES // self.num_ranges))
+        num_tasks = shares * self.num_ranges
+        copies = (shares, self.num_ranges, num_tasks, num_tasks, shares)
+        lengths = (
+            points.numel() if of_points else 0,
+            directions.numel() if of_directions else 0,
+            self.shape[2] + WIDTH if of_grid else 0,
+            1 if of_grid else 0,
+            self.total if of_weights else 0,
+        )
+        summed = np.zeros(sum(map(mul, copies, lengths)))
+        if finite or of_weights:
+            gradient = gradient.contiguous()
+            self._run(compiled.backward, shares, gradient.data_ptr(), summed, lengths)
+        nothing = UNWEIGHTED[points.dtype]
+        found = (
+            torch.empty_like(points) if of_points else nothing,
+            torch.empty_like(directions) if of_directions else nothing,
+            torch.empty_like(thresholds) if of_thresholds else nothing,
+            points.new_empty(()) if of_scale else nothing,
+            torch.empty_like(weights) if of_weights else nothing,
+        )
+        addresses, sizes = tuple([g.data_ptr() for g in found]), tuple([g.numel() for g in found])
+        compiled.collect(summed, copies, lengths, self.real, addresses, sizes, self.scale if finite else 0.0)
+        return [None if gradient is nothing else gradient for gradient in found]
 
     def _run(self, kernel: Callable[..., bool], shares: int, *others: Any) -> None:
-        *arguments, ranges, _ = self
-        few = len(self.directions) * (self.total + VERTEX * len(self.points)) < WORTH_A_THREAD
-        num_threads = 1 if few else threads.useful(self.num_ranges * shares)
-        if not threads.run(kernel, num_threads, ranges, shares, *arguments, *others):
+        num_threads = 1 if self.is_small else threads.useful(self.num_ranges * shares)
+        if not threads.run(kernel, num_threads, shares, *self[:7], *others):
             raise IndexError("simplices must hold indices of points of their own complex, got one outside.")
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """Of the transform."""
-        return self.offsets.shape[1] - 1, len(self.directions), len(self.thresholds)
-
-    @property
-    def total(self) -> int:
-        """Number of simplices, vertices included."""
-        return sum(self.offsets[:, -1].tolist())
-
-    @property
-    def num_ranges(self) -> int:
-        return len(self.ranges) - 1
+    def is_small(self) -> bool:
+        """Whether waking a thread would take longer than the work."""
+        return self.shape[1] * (self.total + VERTEX * self.sizes[0]) < WORTH_A_THREAD
 
     @property
     def num_blocks(self) -> int:
-        return max(1, -(-len(self.directions) // WIDTH))
+        return max(1, -(-self.shape[1] // WIDTH))
 
 
 def prepare(
     points: Tensor,
     directions: Tensor,
     thresholds: Tensor,
-    scale: Tensor,
+    scale: float,
     weights: Tensor | None,
     simplices: Tensor,
     offsets: Tensor,
     rows: Sequence[int],
 ) -> Problem:
-    """Views of the tensors. The kernels check no bounds but those of the simplices, so the rest is checked here."""
+    """Where the tensors are. The kernels check no bounds but those of the simplices, so the rest is checked here."""
     dtype = points.dtype
     if dtype not in SATURATION or directions.dtype != dtype or thresholds.dtype != dtype:
-        raise TypeError("points, directions and thresholds must share the dtype float32 or float64.")
+        raise TypeError(
+            "points, directions and thresholds must share the dtype float32 or float64, "
+            f"got {dtype}, {directions.dtype} and {thresholds.dtype}."
+        )
     weights = UNWEIGHTED[dtype] if weights is None else weights
     if weights.dtype != dtype:
         raise TypeError(f"weights must have the dtype {dtype} like points, got {weights.dtype}.")
-    if offsets.dtype != torch.int64 or simplices.dtype not in (torch.int32, torch.int64):
-        raise TypeError("offsets must have the dtype int64, and simplices int32 or int64.")
+    if offsets.dtype != torch.int64 or simplices.dtype not in INDICES:
+        raise TypeError(
+            f"offsets must have the dtype int64, and simplices int32 or int64, got {offsets.dtype} and {simplices.dtype}."
+        )
     if points.ndim != 2 or directions.ndim != 2 or offsets.ndim != 2 or directions.shape[1] != points.shape[1]:
-        raise ValueError("points and directions must have shapes [V, dim] and [T, dim], and offsets [1 + L, B + 1].")
+        raise ValueError(
+            "points and directions must have shapes [V, dim] and [T, dim], and offsets [1 + L, B + 1], "
+            f"got {list(points.shape)}, {list(directions.shape)} and {list(offsets.shape)}."
+        )
     if thresholds.ndim != 1 or weights.ndim != 1 or simplices.ndim != 1:
-        raise ValueError("thresholds, weights and simplices must have one axis.")
-    tensors = (points, directions, thresholds, weights, simplices, offsets)
-    arrays = [_array(tensor) for tensor in tensors]
-    sizes = np.array(rows, np.int64)
-    ascend, consistent, ranges = compiled.plan(*arrays[2:], sizes, len(arrays[0]))
+        raise ValueError(
+            f"thresholds, weights and simplices must have one axis, got {thresholds.ndim}, {weights.ndim} and {simplices.ndim}."
+        )
+    tensors = tuple(t.contiguous() for t in (points, directions, thresholds, weights, simplices, offsets))
+    addresses = tuple([tensor.data_ptr() for tensor in tensors])
+    # Not len(tensor), which torch looks up in Python.
+    (num_directions, _), (num_levels, num_bounds), num_thresholds = directions.shape, offsets.shape, thresholds.numel()
+    sizes = (*points.shape, num_directions, num_thresholds, weights.numel(), simplices.numel(), num_levels, num_bounds)
+    layout = (addresses, sizes, REALS[dtype], INDICES[simplices.dtype], _rows(tuple(rows)))
+    ascend, total, num_ranges = compiled.plan(*layout)
     if not ascend:
         raise ascending_error(thresholds)
-    if not consistent:
+    if total < 0:
         raise ValueError("offsets must divide points, simplices and weights into complexes, in ascending order.")
-    return Problem(*arrays, sizes, scale.item(), SATURATION[dtype], ranges, dtype)  # type: ignore[call-arg, arg-type]
+    shape = (num_bounds - 1, num_directions, num_thresholds)
+    return Problem(*layout, scale, SATURATION[dtype], shape, total, num_ranges, tensors)  # type: ignore[arg-type]
 
 
-def _array(tensor: Tensor) -> NDArray[Any]:
-    return tensor.detach().contiguous().numpy()
-
-
-def _sum(copies: NDArray[Any], dtype: torch.dtype) -> Tensor:
-    result = torch.empty(copies.shape[1:], dtype=dtype, device="cpu")
-    compiled.add_up(copies.reshape(len(copies), -1), result.numpy().reshape(-1))
-    return result
+@lru_cache(maxsize=64)
+def _rows(rows: tuple[int, ...]) -> NDArray[np.int64]:
+    return np.array(rows, np.int64)

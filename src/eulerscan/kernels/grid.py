@@ -35,6 +35,8 @@ class Grid(NamedTuple):
     centre: float
     decay: NDArray[np.float64]  # [1, H + 8], exp(-scale (threshold - centre))
     in_range: bool  # whether ``decay`` serves all heights
+    factors: NDArray[np.float64]  # [1, 8], exp(scale (height - centre)) of the vertex at hand; 1 if not in range
+    slopes: NDArray[np.float64]  # [1, 8], the gradients of its heights
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -63,7 +65,8 @@ def make_grid(thresholds: NDArray[np.floating], scale: float, saturation: float)
     if in_range:
         for j in range(count):
             decay[0, j] = math.exp(-scale * (fenced[1 + j] - centre))
-    return Grid(fenced, padded, buckets, density, scale, saturation / scale, centre, decay, in_range)
+    factors, slopes = np.ones((1, WIDTH)), np.zeros((1, WIDTH))
+    return Grid(fenced, padded, buckets, density, scale, saturation / scale, centre, decay, in_range, factors, slopes)
 
 
 @njit(nogil=True, error_model="numpy")

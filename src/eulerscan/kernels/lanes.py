@@ -140,6 +140,26 @@ def any_lane(typing: Any, mask: Any) -> Any:
 
 
 @intrinsic
+def marked(typing: Any, mask: Any) -> Any:
+    """``mask`` as an integer, with the bit of every lane where it holds; to go through those lanes with :func:`lowest`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.zext(builder.bitcast(arguments[0], ir.IntType(WIDTH)), ir.IntType(64))
+
+    return types.int64(mask), generate
+
+
+@intrinsic
+def lowest(typing: Any, bits: Any) -> Any:
+    """The number of the lowest bit that is set; there must be one."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
 def cast(typing: Any, value: Any, like: Any) -> Any:
     """The lanes of ``value`` rounded or widened to the dtype of the array ``like``."""
 

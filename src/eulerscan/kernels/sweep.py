@@ -16,34 +16,45 @@ import numpy as np
 from numba import njit
 
 from .collapse import COEFFICIENT, HEIGHT
+from .exponential import exponential
 from .grid import first_at_least, tabulate
-from .lanes import WIDTH, add, any_lane, differs, divide, fill, load, multiply, store, total
+from .lanes import WIDTH, add, cast, differs, divide, fill, fused, load, lowest, marked, multiply, store, total
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def _touched(field, v):
-    """Whether vertex ``v`` is the top of anything that does not cancel, in any of the eight directions."""
-    return any_lane(differs(load(field, v, COEFFICIENT), fill(field.dtype.type(0))))
+def _touched(field, v, width):
+    """The directions, as bits, in which vertex ``v`` is the top of anything that does not cancel."""
+    return marked(differs(load(field, v, COEFFICIENT), fill(field.dtype.type(0)))) & ((1 << width) - 1)
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _exponentiate(factors, field, v, scale, centre):
+    """Set the factors to those of vertex ``v``: see :mod:`.grid`."""
+    offset = add(cast(load(field, v, HEIGHT), factors), fill(-centre))
+    store(factors, 0, 0, exponential(multiply(fill(scale), offset)))
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def draw(curves, jumps, field, count, width, grid):
     """Add all vertices of a field to ``curves [8, H + 8]``, and to ``jumps [H + 8, 8]`` where they are saturated."""
-    fenced, _, buckets, density, scale, reach, centre, decay, in_range = grid
+    fenced, _, buckets, density, scale, reach, centre, decay, in_range, factors, _ = grid
     last, one = len(fenced) - 2, fill(1.0)
     for v in range(count):
-        if not _touched(field, v):
+        touched = _touched(field, v, width)
+        if not touched:
             continue
-        for lane in range(width):
+        if in_range:
+            _exponentiate(factors, field, v, scale, centre)
+        while touched:
+            lane = lowest(touched)
+            touched &= touched - 1
             coefficient = np.float64(field[v, COEFFICIENT + lane])
-            if coefficient == 0.0:
-                continue
             height = np.float64(field[v, HEIGHT + lane])
             j = first_at_least(fenced, buckets, density, height - reach)
             if fenced[1 + j] < height + reach:
                 if not in_range:
                     tabulate(decay, fenced, scale, reach, height, j)
-                factor = fill(math.exp(scale * (height - centre)) if in_range else 1.0)
+                factor = fill(factors[0, lane])
                 while j < last and fenced[1 + j] < height + reach:
                     falling = multiply(factor, load(decay, 0, j))
                     risen = divide(fill(coefficient), add(one, falling))
@@ -54,49 +65,60 @@ def draw(curves, jumps, field, count, width, grid):
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def descend(
-    point_gradient, share, direction_gradient, range_index, start, threshold_gradient, task,
-    gradients, field, origin, count, width, points, directions, grid,
+    point_gradient, share, turned, threshold_gradient, task,
+    gradients, field, origin, count, width, points, directions, grid, of_grid,
 ):  # fmt: skip
     """Propagate the ``gradients [8, H + 8]`` of the curves to heights, and from there to points and directions.
 
-    The task adds to its own share, range and row of the gradients. That of the thresholds, which lacks a
-    factor ``scale``, and that of the scale, which is returned, fall off on the way.
+    The task adds to its own share and row of the gradients of points and thresholds; those of the directions at hand go to
+    ``turned [dim, 8]``. Only if ``of_grid`` are there gradients of the thresholds, which lack a factor ``scale``, and of
+    the scale, which is returned.
     """
-    fenced, thresholds, buckets, density, scale, reach, centre, decay, in_range = grid
+    fenced, thresholds, buckets, density, scale, reach, centre, decay, in_range, factors, slopes = grid
     last, one = len(fenced) - 2, fill(1.0)
     scale_gradient = 0.0
     for v in range(count):
-        if not _touched(field, v):
+        touched = _touched(field, v, width)
+        if not touched:
             continue
-        for lane in range(width):
+        if in_range:
+            _exponentiate(factors, field, v, scale, centre)
+        store(slopes, 0, 0, fill(0.0))
+        while touched:
+            lane = lowest(touched)
+            touched &= touched - 1
             coefficient = np.float64(field[v, COEFFICIENT + lane])
-            if coefficient == 0.0:
-                continue
             height = np.float64(field[v, HEIGHT + lane])
+            if math.isnan(height):
+                slopes[0, lane] = scale_gradient = math.nan
+                continue
             j = first_at_least(fenced, buckets, density, height - reach)
-            if not fenced[1 + j] < height + reach and not math.isnan(height):
+            if not fenced[1 + j] < height + reach:
                 continue
             if not in_range:
                 tabulate(decay, fenced, scale, reach, height, j)
-            factor = fill(math.exp(scale * (height - centre)) if in_range else 1.0)
-            slopes, moments = fill(0.0), fill(0.0)
+            factor = fill(factors[0, lane])
+            summed, moments = fill(0.0), fill(0.0)
             while j < last and fenced[1 + j] < height + reach:
                 falling = multiply(factor, load(decay, 0, j))
                 sigmoid = divide(one, add(one, falling))
-                slope = multiply(
-                    multiply(fill(coefficient), load(gradients, lane, j)), multiply(falling, multiply(sigmoid, sigmoid))
-                )
-                slopes = add(slopes, slope)
-                moments = add(moments, multiply(slope, add(load(thresholds, 0, j), fill(-height))))
-                store(threshold_gradient, task, j, add(load(threshold_gradient, task, j), slope))
+                slope = multiply(load(gradients, lane, j), multiply(falling, multiply(sigmoid, sigmoid)))
+                summed = add(summed, slope)
+                if of_grid:
+                    slope = multiply(fill(coefficient), slope)
+                    moments = fused(slope, add(load(thresholds, 0, j), fill(-height)), moments)
+                    store(threshold_gradient, task, j, add(load(threshold_gradient, task, j), slope))
                 j += WIDTH
-            slope_of_height = math.nan if math.isnan(height) else total(slopes)
-            scale_gradient += math.nan if math.isnan(height) else total(moments)
+            slopes[0, lane] = -scale * coefficient * total(summed)
+            if of_grid:
+                scale_gradient += total(moments)
+        pull = load(slopes, 0, 0)
+        if point_gradient.shape[1]:
             for axis in range(points.shape[1]):
-                if point_gradient.shape[1]:
-                    point_gradient[share, origin + v, axis] -= scale * slope_of_height * directions[axis, lane]
-                if direction_gradient.shape[1]:
-                    direction_gradient[range_index, start + lane, axis] -= scale * slope_of_height * points[origin + v, axis]
+                point_gradient[share, origin + v, axis] += total(multiply(pull, load(directions, axis, 0)))
+        for axis in range(len(turned)):
+            place = fill(np.float64(points[origin + v, axis]))
+            store(turned, axis, 0, fused(pull, place, load(turned, axis, 0)))
     return scale_gradient
 
 
@@ -106,9 +128,11 @@ def weigh(field, gradients, suffixes, count, width, grid):
 
     ``suffixes [8, H + 8]`` holds the sums of ``gradients`` from a threshold on.
     """
-    fenced, _, buckets, density, scale, reach, centre, decay, in_range = grid
+    fenced, _, buckets, density, scale, reach, centre, decay, in_range, factors, _ = grid
     last, one = len(fenced) - 2, fill(1.0)
     for v in range(count):
+        if in_range:
+            _exponentiate(factors, field, v, scale, centre)
         for lane in range(WIDTH):
             pull = 0.0
             if lane < width:
@@ -117,7 +141,7 @@ def weigh(field, gradients, suffixes, count, width, grid):
                 if fenced[1 + j] < height + reach:
                     if not in_range:
                         tabulate(decay, fenced, scale, reach, height, j)
-                    factor = fill(math.exp(scale * (height - centre)) if in_range else 1.0)
+                    factor = fill(factors[0, lane])
                     while j < last and fenced[1 + j] < height + reach:
                         falling = multiply(factor, load(decay, 0, j))
                         pull += total(divide(load(gradients, lane, j), add(one, falling)))
