@@ -27,6 +27,18 @@ def check_radius(radius: float) -> None:
         raise ValueError(f"radius must be positive and finite, got {radius}.")
 
 
+def ascending_error(thresholds: Tensor) -> ValueError:
+    """What to raise for thresholds that are not finite or do not ascend."""
+    finite = torch.isfinite(thresholds)
+    if not bool(finite.all()):
+        return ValueError(f"thresholds must be finite, got {thresholds[~finite][0].item()}.")
+    j = int((thresholds[1:] < thresholds[:-1]).nonzero()[0, 0])
+    return ValueError(
+        f"thresholds must ascend, got {thresholds[j].item():g} before {thresholds[j + 1].item():g} at position {j}. "
+        "Sort them: thresholds.sort().values"
+    )
+
+
 def check_points(points: Tensor) -> None:
     """Coordinates ``[V, dim]``."""
     if not isinstance(points, Tensor):

@@ -16,9 +16,8 @@ import math
 import torch
 from torch import Tensor
 
-from .checks import check_radius
+from .checks import ascending_error, check_radius
 from .complexes import Complex
-from .kernels.portable import ascending_error
 from .shapes import Shape, as_complex
 
 __all__ = ["distance", "distance_matrix", "exact_distance"]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from . import kernels
-from .checks import positive
+from .checks import check_radius, positive
 from .complexes import Complex
 from .shapes import Shape, as_complex
 
@@ -71,8 +71,7 @@ def thresholds(
     tensor([-1.0000, -0.5000,  0.0000,  0.5000,  1.0000])
     """
     positive(n, "n")
-    if not 0 < radius < math.inf:
-        raise ValueError(f"radius must be positive and finite, got {radius}.")
+    check_radius(radius)
     steps = 2 * torch.arange(n, device=device, dtype=torch.float64) - (n - 1)
     return (steps * (radius / max(1, n - 1))).to(dtype or torch.get_default_dtype())
 

@@ -12,9 +12,9 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
+from .checks import ascending_error
 from .complexes import Complex
 from .functional import ect
-from .kernels.portable import ascending_error
 from .shapes import Shape, as_complex, as_tensor
 
 Extend = Literal["max", "min", "mean"]

@@ -17,10 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..checks import ascending_error
 from . import compiled, threads
 from .addresses import Addresses, Sizes
 from .lanes import WIDTH
-from .portable import SATURATION, ascending_error
+from .portable import SATURATION
 
 WORTH_A_THREAD = 1 << 17  # comparisons
 VERTEX = 8  # comparisons that a vertex and its sigmoid are worth

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ..checks import ascending_error
 from .layout import Level, heights_of, levels
 
 SATURATION = {torch.float32: 17.0, torch.float64: 37.0}
@@ -73,17 +74,6 @@ def differentiate(
             else [torch.zeros_like(tensor) for tensor in wanted]
         )
     return [next(found) if tensor is not None and tensor.requires_grad else None for tensor in inputs]
-
-
-def ascending_error(thresholds: Tensor) -> ValueError:
-    finite = torch.isfinite(thresholds)
-    if not bool(finite.all()):
-        return ValueError(f"thresholds must be finite, got {thresholds[~finite][0].item()}.")
-    j = int((thresholds[1:] < thresholds[:-1]).nonzero()[0, 0])
-    return ValueError(
-        f"thresholds must ascend, got {thresholds[j].item():g} before {thresholds[j + 1].item():g} at position {j}. "
-        "Sort them: thresholds.sort().values"
-    )
 
 
 def _block(
