@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from .datasets import Dataset
 from .datasets.splits import stratified
 from .extras import progress
 
+_ENDINGS = frozenset(READABLE)
 FEWEST = 4  # shapes of a class: two for training, one for validation, one for testing
 
 
@@ -78,7 +79,7 @@ def readable(folder: Path, failures: list[Failure] | None = None) -> list[Path]:
     What cannot be opened or named goes to ``failures``, and is an error without such a list.
     """
     problems: list[Failure] = []
-    files = sorted(walk(folder, problems))
+    files = sorted(folder / name for name, _ in walk(folder, problems))
     if problems and failures is None:
         raise ValueError(f"{problems[0].path}: {problems[0].reason}")
     if failures is not None:
@@ -86,35 +87,60 @@ def readable(folder: Path, failures: list[Failure] | None = None) -> list[Path]:
     return files
 
 
-def walk(folder: Path, failures: list[Failure], *, besides: Collection[Path] = ()) -> Iterator[Path]:
-    """The same files as they come.
+def walk(
+    folder: Path, failures: list[Failure], *, besides: Collection[Path] = ()
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """The same files as they come: their names below the folder, with slashes, and what the folder knows of them.
 
     Args:
         folder: Where to look. What begins with a dot does not count.
-        failures: Gets sub-folders that cannot be opened, and files whose names no table could hold.
+        failures: Gets sub-folders that cannot be opened, links that lead nowhere, and files whose names no table could hold.
         besides: Files and folders that do not count either, resolved.
     """
+    away = {path.name for path in besides}
 
-    def closed(error: OSError) -> None:
-        place = Path(error.filename or folder)
-        failures.append(Failure(place, reason(error, place)))
+    def counts(entry: os.DirEntry[str]) -> bool:
+        # Most names tell already that an entry is none of them; a link may lead to one by another name.
+        return not besides or (entry.name not in away and not entry.is_symlink()) or Path(entry.path).resolve() not in besides
 
-    for place, folders, files in os.walk(folder, onerror=closed):
-        here = Path(place)
-        folders[:] = [name for name in folders if not name.startswith(".") and (here / name).resolve() not in besides]
-        for name in files:
-            file = here / name
-            hidden = name.startswith(".") or file.suffix.lower() not in READABLE
-            if not hidden and file.is_file() and (not besides or file.resolve() not in besides) and is_named(file, failures):
-                yield file
+    waiting = [("", os.fspath(folder))]
+    while waiting:
+        above, place = waiting.pop()
+        try:
+            with os.scandir(place) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError as error:
+            failures.append(Failure(Path(place), reason(error, Path(place))))
+            continue
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if _leads_to(entry, os.DirEntry.is_dir):
+                if not entry.is_symlink() and counts(entry):
+                    waiting.append((f"{above}{entry.name}/", entry.path))
+            elif os.path.splitext(entry.name)[1].lower() in _ENDINGS and counts(entry) and is_named(entry.path, failures):
+                if _leads_to(entry, os.DirEntry.is_file):
+                    yield above + entry.name, entry
+                elif entry.is_symlink():
+                    failures.append(Failure(Path(entry.path), "it is a link that leads to no file."))
 
 
-def is_named(path: Path, failures: list[Failure]) -> bool:
+def _leads_to(entry: os.DirEntry[str], kind: Callable[[os.DirEntry[str]], bool]) -> bool:
+    try:
+        return kind(entry)
+    except OSError:  # such as a link to itself
+        return False
+
+
+def is_named(path: str | Path, failures: list[Failure]) -> bool:
     """Whether the name of a file is text; if not, one failure more, with what is no text escaped."""
-    escaped = str(path).encode(errors="backslashreplace").decode()
-    if escaped != str(path):
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        escaped = str(path).encode(errors="backslashreplace").decode()
         failures.append(Failure(Path(escaped), "its name is not valid UTF-8: rename it."))
-    return escaped == str(path)
+        return False
+    return True
 
 
 def try_to_read(path: Path, failures: list[Failure], **options: Any) -> Complex | None:

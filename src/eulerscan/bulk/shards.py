@@ -54,7 +54,7 @@ def transform_shard(folder: str | os.PathLike[str], names: Sequence[str], settin
         The transforms of those that could be read, in the order of ``names``, and why others could not.
     """
     folder, beyond = Path(folder), 0
-    batches, errors = read_many([folder / name for name in names], **settings.reading, dtype=torch.float64)
+    batches, errors = read_many([os.path.join(folder, name) for name in names], **settings.reading, dtype=torch.float64)
     reasons = {i: reason(error, folder / names[i]) for i, error in errors.items()}
     values: dict[int, np.ndarray[Any, Any]] = {}
     for dim, (positions, complex) in batches.items():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..convert import read
+from ..convert.many import read_many
 from ..folders import Failure, is_named, walk
 
 
@@ -55,16 +55,24 @@ def find_shapes(paths: Sequence[str | os.PathLike[str]], *, besides: Sequence[st
     failures: list[Failure] = []
     for path in given:
         if path.is_dir():
-            for file in walk(path, failures, besides=away):
-                found[(file.relative_to(path) if single else file).as_posix()] = file.stat()
+            above = "" if single or path == Path() else f"{path.as_posix().removesuffix('/')}/"
+            for name, entry in walk(path, failures, besides=away):
+                found[above + name] = _state(entry)
         elif is_named(path, failures):
             # What is not there is a file that cannot be read, like others, and is reported with them.
-            found[path.as_posix()] = path.stat() if path.exists() else None
+            found[path.as_posix()] = _state(path)
     names = sorted(found)
     sizes, changed = ([getattr(found[name], field, 0) for name in names] for field in ("st_size", "st_mtime_ns"))
     if single:
         failures = [Failure(_below(failure.path, given[0]), failure.reason) for failure in failures]
     return Source(given[0] if single else Path(), names, sizes, changed, failures)
+
+
+def _state(file: Path | os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return file.stat()
+    except OSError:
+        return None
 
 
 def _below(path: Path, folder: Path) -> Path:
@@ -75,8 +83,10 @@ def first_dimension(source: Source, reading: dict[str, Any]) -> int:
     """Dimension of the space of the first shape that can be read."""
     first: Exception | None = None
     for name in source.names:
-        try:
-            return read(source.folder / name, **reading).dim
-        except (ValueError, OSError) as error:
-            first = first or error
+        batches, errors = read_many([source.folder / name], **reading)
+        if batches:
+            return next(iter(batches))
+        if not isinstance(errors[0], ValueError | OSError):
+            raise errors[0]
+        first = first or errors[0]
     raise ValueError(f"none of {len(source.names)} files could be read. The first: {first}")

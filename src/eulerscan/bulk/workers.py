@@ -5,12 +5,14 @@ A job that fails, or that kills its process, is reported, and the others go on.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import warnings
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
-from typing import Any, TypeVar
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, TypeVar, cast
 
 import torch
 
@@ -34,46 +36,89 @@ def here(work: Work[Job], jobs: Iterable[Job]) -> Iterator[Outcome[Job]]:
             yield job, None
 
 
-def in_processes(work: Work[Job], jobs: Iterable[Job], *, processes: int) -> Iterator[Outcome[Job]]:
+def in_processes(work: Work[Job], jobs: Iterable[Job], *, processes: int, fork: bool = False) -> Iterator[Outcome[Job]]:
     """Do jobs in several processes of this machine. No more jobs are taken than there are processes.
 
     Args:
         work: A function of a module, since other processes must find it.
         jobs: What it is called with.
         processes: How many. Each has a share of the cores.
+        fork: Whether they are copies of this one, which have imported at once what it has. Only for those who know that torch
+            has not yet worked on several threads here, and that no thread holds a lock: their copies would wait for ever.
+            Otherwise they are started anew.
     """
     if processes == 1:
         yield from here(work, jobs)
         return
     waiting = iter(jobs)
     threads = max(1, torch.get_num_threads() // processes)
-    # Each its own pool: if a process dies, it is known which job it had, and the others do not notice.
-    pools = {slot: _pool(threads) for slot in range(processes)}
-    running: dict[Future[object], tuple[int, Job, int]] = {}
+    # No pool of the standard library: its threads would be in the way of a fork, and of a process that dies it would not be
+    # known which job it had.
+    running: dict[Connection, tuple[BaseProcess, Job, int]] = {}
 
-    def begin(slot: int, job: Job, attempt: int = 1) -> None:
-        running[pools[slot].submit(work, job)] = (slot, job, attempt)
+    def begin(job: Job, attempt: int = 1, idle: tuple[Connection, BaseProcess] | None = None) -> None:
+        ours, process = idle or _start(work, threads, list(running) if fork else None)
+        running[ours] = (process, job, attempt)
+        with contextlib.suppress(OSError):  # it died meanwhile, which is noticed below
+            ours.send(job)
 
     try:
-        for slot, job in zip(pools, islice(waiting, processes), strict=False):
-            begin(slot, job)
+        for job in islice(waiting, processes):
+            begin(job)
         while running:
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                slot, job, attempt = running.pop(future)
-                error = future.exception()
-                if isinstance(error, BrokenProcessPool):
-                    pools[slot].shutdown()
-                    pools[slot] = _pool(threads)
+            for ours in cast("list[Connection]", wait(list(running))):
+                process, job, attempt = running.pop(ours)
+                idle: tuple[Connection, BaseProcess] | None = (ours, process)
+                try:
+                    problem: str | None = ours.recv()
+                except (EOFError, OSError):
+                    _end(ours, process)
                     if attempt < ATTEMPTS:
-                        begin(slot, job, attempt + 1)
+                        begin(job, attempt + 1)
                         continue
-                    error = RuntimeError(f"its process died {attempt} times: perhaps it ran out of memory")
+                    idle, problem = None, f"its process died {attempt} times: perhaps it ran out of memory"
                 for following in islice(waiting, 1):
-                    begin(slot, following)
-                yield job, None if error is None else _reason(error)
+                    begin(following, idle=idle)
+                    break
+                else:
+                    if idle is not None:
+                        _end(*idle)
+                yield job, problem
     finally:
-        for pool in pools.values():
-            pool.shutdown(cancel_futures=True)
+        for ours, (process, _, _) in running.items():
+            _end(ours, process)
+
+
+def _start(work: Work[Job], threads: int, others: list[Connection] | None) -> tuple[Connection, BaseProcess]:
+    """A process and the way to it. A fork is told the ways to ``others``, which it must not hold open."""
+    context: Any = multiprocessing.get_context("spawn" if others is None else "fork")
+    ours, theirs = context.Pipe()
+    inherited = [] if others is None else [*others, ours]
+    process = context.Process(target=_serve, args=(theirs, inherited, work, threads), daemon=True)
+    with warnings.catch_warnings():
+        # Python counts the threads of BLAS, which see to forks themselves.
+        warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning)
+        process.start()
+    theirs.close()  # so that ours ends when the process does
+    return ours, process
+
+
+def _end(ours: Connection, process: BaseProcess) -> None:
+    """Close the way to a process, which ends when it has done what it is at."""
+    ours.close()
+    process.join()
+
+
+def _serve(jobs: Connection, inherited: list[Connection], work: Work[Job], threads: int) -> None:
+    """What a process does: the jobs that come, until there are no more."""
+    for connection in inherited:
+        connection.close()
+    torch.set_num_threads(threads)
+    with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
+        while True:
+            job = jobs.recv()
+            [(_, problem)] = here(work, [job])
+            jobs.send(problem)
 
 
 def on_dask(work: Work[Job], jobs: Iterable[Job], *, address: str) -> Iterator[Outcome[Job]]:
@@ -126,12 +171,6 @@ def _handed_out(
         error = None if future.status == "finished" else future.exception()
         fill()
         yield job, error
-
-
-def _pool(threads: int) -> ProcessPoolExecutor:
-    # Spawned: a fork would inherit locks of torch's threads.
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=(threads,))
 
 
 def _reason(error: BaseException) -> str:

@@ -5,21 +5,37 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from ..checks import check_points
 from ..complexes import Complex, collate
 from ..simplices import unique
-from .files import _recognised, read
+from .files import _ENDINGS, _recognised, read
 from .meshfiles import _CHECKS
-from .trimesh import Part, _joined
+from .objfiles import obj_part
 
 _Array = np.ndarray[Any, Any]
 _OPTIONS = {"merge", "dtype"}
+REMEMBERED = 2**20  # bytes of triangles, at most
+_TILT = (1.0, 0.6180339887498949, 0.3819660112501051)
+
+
+class _Mesh(NamedTuple):
+    """The vertices ``[V, 3]`` of a mesh, and its triangles as they stand in the file."""
+
+    vertices: _Array
+    triangles: bytes
+    layout: np.dtype[Any]  # of one triangle: its field "corners" holds three indices
+
+    @property
+    def connectivity(self) -> tuple[int, bytes, np.dtype[Any]]:
+        """The same for two meshes that differ in nothing but coordinates."""
+        return len(self.vertices), self.triangles, self.layout
 
 
 class Batch(NamedTuple):
@@ -49,16 +65,15 @@ def read_many(paths: Sequence[str | os.PathLike[str]], **options: Any) -> tuple[
         >>> errors
         {1: FileNotFoundError(2, 'No such file or directory')}
     """
-    files = [Path(path) for path in paths]
     together = None
     if options.keys() <= _OPTIONS:
-        together = _assembled({i: part for i, path in enumerate(files) if (part := _plain_mesh(path))}, **options)
+        together = _assembled({i: mesh for i, path in enumerate(paths) if (mesh := _plain_mesh(path))}, **options)
     found: dict[int, list[Batch]] = {}
     if together is not None:
         found[together.complex.dim] = [together]
     done = set(together.positions) if together is not None else set()
     errors: dict[int, Exception] = {}
-    for i, path in enumerate(files):
+    for i, path in enumerate(paths):
         if i in done:
             continue
         try:
@@ -78,30 +93,93 @@ def _joined_batches(batches: list[Batch]) -> Batch:
     return Batch([i for batch in batches for i in batch.positions], collate([batch.complex for batch in batches]))
 
 
-def _assembled(parts: dict[int, Part], *, merge: bool = True, dtype: torch.dtype | None = None) -> Batch | None:
+def _assembled(meshes: dict[int, _Mesh], *, merge: bool = True, dtype: torch.dtype | None = None) -> Batch | None:
     """The meshes as one complex, as ``assembled`` makes each; without those in which something is wrong."""
-    if not parts:
+    connectivity = {mesh.connectivity: None for mesh in meshes.values()}
+    triangles = {key: columns for key in connectivity if (columns := _triangles(*key)) is not None}
+    meshes = {i: mesh for i, mesh in meshes.items() if mesh.connectivity in triangles}
+    if not meshes:
         return None
-    points, _, triangles, _ = _joined(list(parts.values()))
-    sizes = [len(part.vertices) for part in parts.values()]
-    owner = np.repeat(np.arange(len(parts)), sizes)
-    try:
-        check_points(torch.from_numpy(points))
-    except ValueError:
-        sound = {i: part for i, part in parts.items() if np.isfinite(part.vertices).all()}
-        return _assembled(sound, merge=merge, dtype=dtype) if len(sound) < len(parts) else None
+    points = np.concatenate([mesh.vertices for mesh in meshes.values()], dtype=np.float64)
+    coordinates = torch.from_numpy(points).to(dtype or torch.get_default_dtype())
+    if not bool(torch.isfinite(coordinates).all()):
+        sound = {i: mesh for i, mesh in meshes.items() if _finite(mesh.vertices, coordinates.dtype)}
+        return _assembled(sound, merge=merge, dtype=dtype) if len(sound) < len(meshes) else None
+    own = [triangles[mesh.connectivity] for mesh in meshes.values()]
     if merge:
-        triangles = _first_of_equals(points, owner)[triangles]
-    level = unique(torch.from_numpy(triangles))
-    used = torch.zeros(len(points), dtype=torch.bool).index_fill(0, level.reshape(-1), True)
-    position = used.cumsum(0) - 1
-    kept = torch.from_numpy(points)[used].to(dtype or torch.get_default_dtype())
-    batch = torch.from_numpy(owner)[used]
-    complex = Complex(kept, [position[level]] if level.numel() else [], batch=batch, num_complexes=len(parts)).closure()
+        own = _merged(points, [len(mesh.vertices) for mesh in meshes.values()], own)
+    # Many meshes differ in their coordinates alone: what follows from the triangles is found once for all of them.
+    contents: dict[int, bytes] = {}
+    keys = [(len(mesh.vertices), contents.setdefault(id(t), t.tobytes())) for mesh, t in zip(meshes.values(), own, strict=True)]
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    chosen = [numbers[key] for key in keys]
+    connected, used = _connected(tuple(numbers))
     # Those without a triangle are read again alone, for the error that names what is wrong.
-    filled = complex.offsets[0].diff() > 0
-    positions = [i for i, full in zip(parts, filled.tolist(), strict=True) if full]
-    return Batch(positions, complex if len(positions) == len(parts) else complex[filled]) if positions else None
+    filled = [bool(used[number].any()) for number in chosen]
+    kept = torch.from_numpy(np.concatenate([used[number] for number in chosen]))
+    positions = [i for i, full in zip(meshes, filled, strict=True) if full]
+    if not positions:
+        return None
+    shapes = connected[[number for number, full in zip(chosen, filled, strict=True) if full]]
+    return Batch(positions, shapes.with_points(coordinates if bool(kept.all()) else coordinates[kept]))
+
+
+def _connected(meshes: tuple[tuple[int, bytes], ...]) -> tuple[Complex, list[_Array]]:
+    """Complexes of so many vertices and such triangles, without coordinates; and for each which vertices it has kept."""
+    few = sum(len(triangles) for _, triangles in meshes) < REMEMBERED
+    return _remembered(meshes) if few else _connect(meshes)
+
+
+def _connect(meshes: tuple[tuple[int, bytes], ...]) -> tuple[Complex, list[_Array]]:
+    sizes = [size for size, _ in meshes]
+    starts = np.cumsum([0, *sizes])
+    columns = [np.frombuffer(triangles, np.int64).reshape(3, -1) for _, triangles in meshes]
+    joined = np.concatenate([some + start for some, start in zip(columns, starts, strict=False)], axis=1)
+    level = unique(torch.from_numpy(joined))
+    used = torch.zeros(int(starts[-1]), dtype=torch.bool).index_fill(0, level.reshape(-1), True)
+    position = used.cumsum(0) - 1
+    batch = torch.from_numpy(np.repeat(np.arange(len(meshes)), sizes))[used]
+    nowhere = torch.zeros(len(batch), 1)
+    complex = Complex(nowhere, [position[level]] if level.numel() else [], batch=batch, num_complexes=len(meshes)).closure()
+    return complex, np.split(used.numpy(), starts[1:-1])
+
+
+_remembered = lru_cache(maxsize=1)(_connect)  # the next files are often like the last
+
+
+def _finite(vertices: _Array, dtype: torch.dtype) -> bool:
+    return bool(torch.isfinite(torch.from_numpy(vertices.astype(np.float64)).to(dtype)).all())
+
+
+def _merged(points: _Array, sizes: list[int], triangles: list[_Array]) -> list[_Array]:
+    """The triangles of each mesh, with the first vertex of those that have the same coordinates in place of the others."""
+    ends = np.cumsum(sizes)
+    doubtful = _with_equals(points, sizes)
+    if not doubtful:
+        return triangles
+    some = np.concatenate([points[ends[i] - sizes[i] : ends[i]] for i in doubtful])
+    owner = np.repeat(np.arange(len(doubtful)), [sizes[i] for i in doubtful])
+    target = _first_of_equals(some, owner)
+    merged, start = list(triangles), 0
+    for i in doubtful:
+        merged[i] = target[start : start + sizes[i]][triangles[i]] - start
+        start += sizes[i]
+    return merged
+
+
+def _with_equals(points: _Array, sizes: list[int]) -> list[int]:
+    """The meshes that may have equal vertices: those have equal heights in a direction, and others hardly ever."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Not by matrix multiplication, which may round the same numbers in two ways.
+        heights = sum((points[:, axis] * share for axis, share in enumerate(_TILT)), np.zeros(len(points)))
+    found, first, start = [], 0, 0
+    for size, run in groupby(sizes):
+        count = len(list(run))
+        rows = np.sort(heights[start : start + count * size].reshape(count, size), axis=1)
+        doubtful = (rows[:, 1:] == rows[:, :-1]).any(axis=1) | np.isnan(rows[:, -1:]).any(axis=1)
+        found += (first + doubtful.nonzero()[0]).tolist()
+        first, start = first + count, start + count * size
+    return found
 
 
 def _first_of_equals(points: _Array, owner: _Array) -> _Array:
@@ -114,22 +192,31 @@ def _first_of_equals(points: _Array, owner: _Array) -> _Array:
     return target
 
 
-def _plain_mesh(path: Path) -> Part | None:
+def _plain_mesh(path: str | os.PathLike[str]) -> _Mesh | None:
     """The mesh in a file that holds one and nothing else; ``None`` where there is more to it, or something is wrong."""
     try:
-        content = path.read_bytes()
-        kind = _recognised(content[:4096], len(content))
-        if kind not in _LOADERS:
-            return None
-        vertices, triangles = _LOADERS[kind](content)
+        with open(path, "rb", buffering=0) as file:
+            content = file.read()
+        kind = _recognised(content[:4096], len(content)) or _ENDINGS.get(os.path.splitext(path)[1].lower())
+        return _LOADERS[kind](content) if kind in _LOADERS else None
     except Exception:  # whatever it is, read() says it better
         return None
-    if not len(triangles) or triangles.min() < 0 or triangles.max() >= len(vertices):
+
+
+def _mesh(vertices: _Array, triangles: _Array) -> _Mesh:
+    return _Mesh(vertices, np.ascontiguousarray(triangles, np.int64).tobytes(), _PLAIN)
+
+
+def _triangles(num_vertices: int, triangles: bytes, layout: np.dtype[Any]) -> _Array | None:
+    """``[3, n]``; ``None`` if there is something wrong with them."""
+    rows = np.frombuffer(triangles, layout)
+    corners = rows["corners"]
+    if not len(corners) or corners.min() < 0 or corners.max() >= num_vertices or ("size" in layout.fields and (rows["size"] != 3).any()):
         return None
-    return Part(vertices.astype(np.float64), np.empty((2, 0), np.int64), triangles.astype(np.int64).T)
+    return np.ascontiguousarray(corners.T, np.int64)
 
 
-def _off(content: bytes) -> tuple[_Array, _Array]:
+def _off(content: bytes) -> _Mesh:
     """Only triangles, and nothing but coordinates at the vertices. Then the numbers may be read without looking at lines."""
     _CHECKS["off"](content)
     text = re.sub(rb"#[^\n]*", b"", content) if b"#" in content else content
@@ -147,44 +234,60 @@ def _off(content: bytes) -> tuple[_Array, _Array]:
     indices = corners[:, 1:].astype(np.int64)
     if (indices != corners[:, 1:]).any():
         raise ValueError("indices must be whole numbers")
-    return numbers[: 3 * vertices].reshape(-1, 3), indices
+    return _mesh(numbers[: 3 * vertices].reshape(-1, 3), indices)
 
 
-def _ply(content: bytes) -> tuple[_Array, _Array]:
+def _ply(content: bytes) -> _Mesh:
     """Binary, only triangles, and nothing else at the faces. Vertices may have normals, colours and so on."""
-    header, _, body = content.partition(b"end_header\n")
+    begin = content.index(_PLY_END) + len(_PLY_END)
+    rows, num_vertices, num_faces = _ply_header(content[:begin])
+    end = begin + num_vertices * rows.itemsize
+    if len(content) != end + num_faces * _PLY_FACE.itemsize:
+        raise ValueError("it is too long or too short, or holds more than triangles")
+    vertices = np.frombuffer(content, rows, num_vertices, begin)
+    first = rows["x"]
+    if rows.names == ("x", "y", "z") and first == rows["y"] == rows["z"]:
+        return _Mesh(vertices.view(first).reshape(-1, 3), content[end:], _PLY_FACE)
+    return _Mesh(np.stack([vertices[axis] for axis in "xyz"], axis=1), content[end:], _PLY_FACE)
+
+
+@lru_cache(maxsize=64)
+def _ply_header(header: bytes) -> tuple[np.dtype[Any], int, int]:
+    """What a vertex consists of, and how many vertices and faces there are."""
     match = _PLY_HEADER.fullmatch(header)
     if match is None:
         raise ValueError("it has a header of its own")
     kinds = [line.split()[1:] for line in match["properties"].splitlines()]
     rows = np.dtype([(name.decode(), f"<{_PLY_KINDS[kind]}") for kind, name in kinds])
-    faces = np.dtype([("size", "u1"), ("corners", "<i4", 3)])
-    num_vertices, num_faces = int(match["vertices"]), int(match["faces"])
-    end = num_vertices * rows.itemsize
-    if len(body) != end + num_faces * faces.itemsize:
-        raise ValueError("it is too long or too short, or holds more than triangles")
-    vertices = np.frombuffer(body, rows, num_vertices)
-    triangles = np.frombuffer(body, faces, num_faces, end)
-    if not (triangles["size"] == 3).all():
-        raise ValueError("it holds more than triangles")
-    return np.stack([vertices[axis] for axis in "xyz"], axis=1), triangles["corners"]
+    return rows, int(match["vertices"]), int(match["faces"])
 
 
+_PLAIN = np.dtype([("corners", "<i8", 3)])
+_PLY_FACE = np.dtype([("size", "u1"), ("corners", "<i4", 3)])
+_PLY_END = b"end_header\n"
 _PLY_KINDS = {b"float": "f4", b"float32": "f4", b"double": "f8", b"float64": "f8", b"uchar": "u1", b"uint8": "u1"}
 _PLY_HEADER = re.compile(
     rb"ply\nformat binary_little_endian 1\.0\n(?:(?:comment|obj_info)[^\n]*\n)*"
     rb"element vertex (?P<vertices>\d+)\n(?P<properties>(?:property \w+ \w+\n)+)"
-    rb"element face (?P<faces>\d+)\nproperty list (?:uchar|uint8) (?:int|int32) vertex_ind(?:ex|ices)\n"
+    rb"element face (?P<faces>\d+)\nproperty list (?:uchar|uint8) (?:int|int32) vertex_ind(?:ex|ices)\nend_header\n"
 )
 
 
-def _stl(content: bytes) -> tuple[_Array, _Array]:
+def _stl(content: bytes) -> _Mesh:
     """Binary: a normal, three corners and two bytes for each triangle."""
     count = int.from_bytes(content[80:84], "little")
     if len(content) != 84 + 50 * count:
         raise ValueError("it is text")
     triangles = np.frombuffer(content, np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("more", "<u2")]), count, 84)
-    return triangles["corners"].reshape(-1, 3), np.arange(3 * count).reshape(-1, 3)
+    return _mesh(triangles["corners"].reshape(-1, 3), np.arange(3 * count).reshape(-1, 3))
 
 
-_LOADERS: dict[str | None, Callable[[bytes], tuple[_Array, _Array]]] = {"off": _off, "ply": _ply, "stl": _stl}
+def _obj(content: bytes) -> _Mesh:
+    """Triangles and other polygons, but no lines."""
+    part = obj_part(content)
+    if part.edges.size:
+        raise ValueError("it holds more than triangles")
+    return _mesh(part.vertices, part.triangles.T)
+
+
+_LOADERS: dict[str | None, Callable[[bytes], _Mesh]] = {"off": _off, "ply": _ply, "stl": _stl, "obj": _obj}

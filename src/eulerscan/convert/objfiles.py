@@ -22,7 +22,12 @@ _Array = np.ndarray[Any, Any]
 
 def read_obj(path: Path, *, kind: str, merge: bool = True, dtype: torch.dtype | None = None) -> Complex:
     """The vertices, faces and lines of an OBJ file. Polygons are cut into triangles."""
-    content = path.read_bytes().removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return assembled([obj_part(path.read_bytes())], merge=merge, dtype=dtype)
+
+
+def obj_part(content: bytes) -> Part:
+    """The same from the content of a file, as it stands there."""
+    content = content.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\0" in content:
         raise ValueError("it is binary, where an OBJ file is text.")
     content = re.sub(rb"\\\n", b" ", content)  # a line that goes on in the next
@@ -30,12 +35,11 @@ def read_obj(path: Path, *, kind: str, merge: bool = True, dtype: torch.dtype | 
     polygons = _elements(content, b"f", starts)
     triangles = [np.stack([p[:, :1].repeat(p.shape[1] - 2, 1), p[:, 1:-1], p[:, 2:]]).reshape(3, -1) for p in polygons]
     edges = [np.stack([line[:, :-1], line[:, 1:]]).reshape(2, -1) for line in _elements(content, b"l", starts)]
-    part = Part(
+    return Part(
         vertices,
         np.concatenate([np.empty((2, 0), np.int64), *edges], axis=1),
         np.concatenate([np.empty((3, 0), np.int64), *triangles], axis=1),
     )
-    return assembled([part], merge=merge, dtype=dtype)
 
 
 def _vertices(content: bytes) -> tuple[_Array, _Array]:
