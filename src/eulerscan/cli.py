@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if list(sys.argv[1:] if arguments is None else arguments) == ["--version"]:
         print(f"eulerscan {__version__}")
         sys.exit(0)
+    # What is imported stays for good: to look through all of it for garbage, again and again and at the end, takes long.
+    gc.freeze()
     try:
         tyro = require("tyro", extra="cli")
         from .commands import COMMANDS
@@ -38,4 +41,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit("interrupted")
+    gc.freeze()
     sys.exit(status or 0)

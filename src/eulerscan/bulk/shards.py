@@ -16,6 +16,7 @@ import torch
 from ..atomic import replacing
 from ..complexes import Complex
 from ..convert.many import read_many
+from ..extras import require
 from ..folders import Failure, reason
 from ..tables import comma_separated
 from . import workers
@@ -161,6 +162,7 @@ def transform_folder(
     *,
     shards: int | None = None,
     processes: int = 1,
+    fork: bool = False,
     scheduler: str | None = None,
     ended: Told = lambda n: None,
     beyond: Told = lambda n: None,
@@ -176,6 +178,7 @@ def transform_folder(
         output: Folder for the parts. One that was begun with other settings or other files is an error.
         shards: Number of shards, and so of parts. By default that of an earlier run, or one for every thousand files.
         processes: Of this machine.
+        fork: Whether they are forks of this one, which start at once. See :func:`eulerscan.bulk.workers.in_processes`.
         scheduler: Address of a dask scheduler whose workers do it instead.
         ended: Is told how many files more are done, finished parts first.
         beyond: Is told how many shapes more have points beyond the radius, which are cut off.
@@ -194,32 +197,42 @@ def transform_folder(
         files = source.shard(number, shards)
         return Job(files, settings, parts[number], files.fingerprint(), __version__)
 
-    finished = [_is_finished(job(number)) for number in range(shards)]
-    ended(sum(len(source.shard(number, shards).names) for number in range(shards) if finished[number]))
+    made = {part: found for number, part in enumerate(parts) if (found := _finished(job(number))) is not None}
+    before = set(made)
+    ended(sum(len(source.shard(number, shards).names) for number, part in enumerate(parts) if part in before))
     # Made when they are handed out: all of them at once would hold every name a second time.
-    jobs = (job(number) for number in range(shards) if not finished[number])
+    jobs = (job(number) for number, part in enumerate(parts) if part not in before)
     if scheduler is None:
-        outcomes = workers.in_processes(write_part, jobs, processes=min(processes, max(1, finished.count(False))))
+        processes = max(1, min(processes, shards - len(before)))
+        if fork and processes > 1:
+            _prepare(settings)
+        outcomes = workers.in_processes(write_part, jobs, processes=processes, fork=fork)
     else:
         outcomes = workers.on_dask(write_part, jobs, address=scheduler)
     undone: dict[Path, list[Failure]] = {}
     for done, problem in outcomes:
         ended(len(done.source.names))
-        if problem is not None and not _is_finished(done):  # a worker may be lost after its part was written
-            undone[done.part] = [Failure(Path(name), f"{done.part.name} is not done: {problem}") for name in done.source.names]
+        found = _finished(done)  # also after a problem: a worker may be lost after its part was written
+        if found is not None:
+            made[done.part] = found
+        else:
+            why = f"{done.part.name} is not done: {problem or 'it was damaged'}"
+            undone[done.part] = [Failure(Path(name), why) for name in done.source.names]
     failures = list(source.failures)
-    for part, before in zip(parts, finished, strict=True):
-        if part in undone:
-            failures += undone[part]
-            continue
-        made = parquet_metadata(part)
-        failures += [Failure(Path(name), reason) for name, reason in made["failures"]]
-        beyond(made["beyond"])
+    for part in parts:
+        failures += undone[part] if part in undone else made[part].failures
+        beyond(made[part].beyond if part in made else 0)
         # By processes that were killed. Others may be at work here, but not at what is finished.
-        for left in () if before else part.parent.glob(f".{part.name}.*.partial"):
+        for left in () if part in before or part in undone else part.parent.glob(f".{part.name}.*.partial"):
             left.unlink(missing_ok=True)
     _write_if_new(output / "failures.csv", comma_separated(["name", "reason"], failures))
     return failures
+
+
+def _prepare(settings: Settings) -> None:
+    """Load what every process will need, so that forks have it. So small a shape starts no threads."""
+    require("pyarrow.parquet", extra="bulk")
+    settings.apply(Complex(torch.zeros(1, settings.dim, dtype=torch.float64)))
 
 
 def _begin(source: Source, settings: Settings, output: Path, shards: int | None) -> int:
@@ -255,12 +268,23 @@ def _begin(source: Source, settings: Settings, output: Path, shards: int | None)
     return int(now["shards"])
 
 
-def _is_finished(job: Job) -> bool:
-    if not job.part.exists():
-        return False
-    if parquet_metadata(job.part).get("fingerprint") != job.fingerprint:
+class Made(NamedTuple):
+    """What a part says of the files that it was made of."""
+
+    failures: list[Failure]
+    beyond: int
+
+
+def _finished(job: Job) -> Made | None:
+    """What a finished part says; ``None`` if there is none, or if it is damaged."""
+    try:
+        found = parquet_metadata(job.part)
+        made = Made([Failure(Path(name), reason) for name, reason in found["failures"]], int(found["beyond"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    if found.get("fingerprint") != job.fingerprint:
         raise OtherRunError(f"{job.part} was made of other files. Choose another output.")
-    return True
+    return made
 
 
 def _write_if_new(path: Path, content: str) -> None:

@@ -74,6 +74,9 @@ def transform(
                 output,
                 shards=shards,
                 processes=processes or os.cpu_count() or 1,
+                # Safe here, where nothing has been done yet on several threads. Elsewhere than on Linux, system libraries may
+                # have threads of their own.
+                fork=sys.platform == "linux",
                 scheduler=scheduler,
                 ended=bar.update,
                 beyond=beyond.append,
