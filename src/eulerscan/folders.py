@@ -87,9 +87,7 @@ def readable(folder: Path, failures: list[Failure] | None = None) -> list[Path]:
     return files
 
 
-def walk(
-    folder: Path, failures: list[Failure], *, besides: Collection[Path] = ()
-) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def walk(folder: Path, failures: list[Failure], *, besides: Collection[Path] = ()) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """The same files as they come: their names below the folder, with slashes, and what the folder knows of them.
 
     Args:

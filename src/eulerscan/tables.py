@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,9 +41,19 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 def comma_separated(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A table for a spreadsheet, with a line break at its end."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
-    return text.getvalue()
+    return "".join(",".join(map(quoted, row)) + "\n" for row in (header, *rows))
+
+
+def quoted(cell: Any) -> str:
+    """A cell of a table for a spreadsheet, in quotes where it needs them.
+
+    The writer of the standard library forgets them where a name holds a carriage return, which ends a line for its reader.
+
+    >>> print(quoted("plain"), quoted("one, two"), quoted(3))
+    plain "one, two" 3
+    """
+    text = "" if cell is None else str(cell)
+    return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"\r\n') else text
 
 
 def _numeric(cell: str) -> bool:

@@ -3,9 +3,10 @@
 from .files import Transforms, load_transforms, write_transforms
 from .settings import Settings
 from .shards import Shard, transform_folder, transform_shard, transformed
-from .sources import Source, find_shapes, first_dimension
+from .sources import NothingReadError, Source, find_shapes, first_dimension
 
 __all__ = [
+    "NothingReadError",
     "Settings",
     "Shard",
     "Source",

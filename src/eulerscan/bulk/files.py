@@ -21,6 +21,7 @@ from torch import Tensor
 from ..atomic import replacing
 from ..extras import require
 from ..folders import Failure
+from ..tables import quoted
 from .settings import Settings
 
 Piece = tuple[list[str], np.ndarray[Any, Any]]
@@ -103,8 +104,10 @@ def load_manifest(folder: Path) -> dict[str, Any] | None:
         found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    ours = isinstance(found, dict) and found.keys() >= {"fingerprint", "settings", "shards"}
-    return found if ours and isinstance(found["shards"], int) and isinstance(found["settings"], dict) else None
+    ours = isinstance(found, dict) and found.keys() >= {"fingerprint", "settings", "shards", "files"}
+    if not ours or not isinstance(found["settings"], dict) or type(found["files"]) is not int:
+        return None
+    return found if type(found["shards"]) is int and found["shards"] >= 1 else None
 
 
 def part_paths(folder: Path, shards: int) -> list[Path]:
@@ -157,15 +160,14 @@ def _write_npz(path: Path, settings: Settings, pieces: Iterable[Piece]) -> None:
 
 def _write_csv(path: Path, settings: Settings, pieces: Iterable[Piece]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["name", *settings.columns()])
+        file.write(",".join(["name", *settings.columns()]) + "\n")
         for names, values in pieces:
             rows = values.reshape(len(names), -1)
             # For each row alone, so that what stands in it depends on no other.
             whole = ((np.abs(rows) < 2**31) & (rows == np.trunc(rows))).all(axis=1)
             for name, row, integral in zip(names, rows, whole, strict=True):
-                numbers = row.astype(np.int64).tolist() if integral else [f"{value:.9g}" for value in row.tolist()]
-                writer.writerow([name, *numbers])
+                numbers = map(str, row.astype(np.int64).tolist()) if integral else (f"{value:.9g}" for value in row.tolist())
+                file.write(",".join([quoted(name), *numbers]) + "\n")
 
 
 def write_parquet(

@@ -18,6 +18,7 @@ from ..complexes import Complex
 from ..convert.many import read_many
 from ..extras import require
 from ..folders import Failure, reason
+from ..loading import hidden, uncollected
 from ..tables import comma_separated
 from . import workers
 from .files import Piece, load_manifest, parquet_metadata, part_paths, write_parquet
@@ -25,6 +26,7 @@ from .settings import Settings
 from .sources import Source
 
 FILES_AT_ONCE, BYTES_AT_ONCE = 256, 2**23
+TOO_LARGE = "its coordinates are too large: numbers overflow on the way to its transform."
 SHARD = 1000  # files, where nobody says how many shards there shall be
 
 Told = Callable[[int], object]  # is told a number more
@@ -74,7 +76,10 @@ def _transform(
     positions: list[int], complex: Complex, settings: Settings, values: dict[int, np.ndarray[Any, Any]], reasons: dict[int, str]
 ) -> None:
     try:
-        values |= zip(positions, settings.apply(complex).numpy(), strict=True)
+        transforms = settings.apply(complex)
+        finite = transforms.isfinite().flatten(1).all(dim=1).tolist()
+        values |= {i: row for i, row, fine in zip(positions, transforms.numpy(), finite, strict=True) if fine}
+        reasons |= {i: TOO_LARGE for i, fine in zip(positions, finite, strict=True) if not fine}
     except (ValueError, RuntimeError, MemoryError) as error:
         if len(positions) == 1:
             reasons[positions[0]] = str(error)
@@ -231,8 +236,9 @@ def transform_folder(
 
 def _prepare(settings: Settings) -> None:
     """Load what every process will need, so that forks have it. So small a shape starts no threads."""
-    require("pyarrow.parquet", extra="bulk")
-    settings.apply(Complex(torch.zeros(1, settings.dim, dtype=torch.float64)))
+    with uncollected(), hidden("scipy"):  # where numba would look for BLAS, which no kernel calls
+        require("pyarrow.parquet", extra="bulk")
+        settings.apply(Complex(torch.zeros(1, settings.dim, dtype=torch.float64)))
 
 
 def _begin(source: Source, settings: Settings, output: Path, shards: int | None) -> int:
@@ -242,7 +248,7 @@ def _begin(source: Source, settings: Settings, output: Path, shards: int | None)
     manifest = output / "manifest.json"
     before = load_manifest(output)
     if before is None and manifest.exists():
-        raise ValueError(f"{manifest} is none of eulerscan, and would be replaced. Choose another output.")
+        raise ValueError(f"{manifest} is none of eulerscan, or it is damaged, and would be replaced. Choose another output.")
     default = max(1, -(-len(source.names) // SHARD)) if before is None else before["shards"]
     now = {
         "version": __version__,
@@ -288,6 +294,6 @@ def _finished(job: Job) -> Made | None:
 
 
 def _write_if_new(path: Path, content: str) -> None:
-    if not path.exists() or path.read_text(encoding="utf-8") != content:
+    if not path.exists() or path.read_bytes() != content.encode():
         with replacing(path) as partial:
-            partial.write_text(content, encoding="utf-8")
+            partial.write_bytes(content.encode())

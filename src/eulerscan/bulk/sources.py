@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..convert.many import read_many
-from ..folders import Failure, is_named, walk
+from ..folders import Failure, is_named, reason, walk
 
 
 class Source(NamedTuple):
@@ -79,14 +79,23 @@ def _below(path: Path, folder: Path) -> Path:
     return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
+class NothingReadError(ValueError):
+    """None of the files could be read; ``failures`` says why, for each."""
+
+    def __init__(self, failures: Sequence[Failure]) -> None:
+        first = f" The first: {failures[0].path}: {failures[0].reason}" if failures else ""
+        super().__init__(f"none of {len(failures)} files could be read.{first}")
+        self.failures = failures
+
+
 def first_dimension(source: Source, reading: dict[str, Any]) -> int:
     """Dimension of the space of the first shape that can be read."""
-    first: Exception | None = None
+    failures = list(source.failures)
     for name in source.names:
         batches, errors = read_many([source.folder / name], **reading)
         if batches:
             return next(iter(batches))
         if not isinstance(errors[0], ValueError | OSError):
             raise errors[0]
-        first = first or errors[0]
-    raise ValueError(f"none of {len(source.names)} files could be read. The first: {first}")
+        failures.append(Failure(Path(name), reason(errors[0], source.folder / name)))
+    raise NothingReadError(failures)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import Positional, arg
+from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ..advising import Advice
 from ..advising import advise as suggest
@@ -30,7 +30,8 @@ def advise(
     *,
     max_files: int = 64,
     tolerance: float = 0.1,
-    unit_ball: bool | None = None,
+    unit_ball: FlagCreatePairsOff[bool] = False,
+    no_unit_ball: FlagCreatePairsOff[bool] = False,
     data: tuple[str, ...] = (),
     as_json: bool = False,
     quiet: bool = False,
@@ -47,7 +48,8 @@ def advise(
         files: Files of meshes, points, graphs or images, or folders of them.
         max_files: Files that are looked at, at most, chosen evenly from all.
         tolerance: The largest error that is taken, as a share of the mean difference between shapes.
-        unit_ball: Centre each shape and scale it to norm 1, or not. Default: decided by sizes and places.
+        unit_ball: Centre each shape and scale it to norm 1. Default: decided by sizes and places.
+        no_unit_ball: Take the coordinates as they are in the file. Default: decided by sizes and places.
         data: Options of reading the files, such as `weighted=true` or `threshold=0.3` for images.
         as_json: Print JSON instead of a table.
         quiet: Show no progress.
@@ -55,6 +57,8 @@ def advise(
     positive(max_files, "--max-files")
     if not 0 < tolerance < 1:
         raise ValueError(f"--tolerance must be a share between 0 and 1, such as 0.1, got {tolerance}.")
+    if unit_ball and no_unit_ball:
+        raise ValueError("--unit-ball and --no-unit-ball exclude each other: choose one, or none to be advised.")
     failures: list[Failure] = []
     paths = find_paths(files, failures)
     chosen = _evenly(paths, max_files)
@@ -74,7 +78,7 @@ def advise(
         advice = suggest(
             collate(list(shapes.values())),
             labels=folders if len(set(folders)) > 1 else None,
-            unit_ball=unit_ball,
+            unit_ball=unit_ball if unit_ball or no_unit_ball else None,
             tolerance=tolerance,
         )
         command = _command(files, advice, data)

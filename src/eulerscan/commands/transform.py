@@ -10,7 +10,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from ..bulk import Settings, Source, find_shapes, transform_folder, transformed, write_transforms
+from ..bulk import NothingReadError, Settings, Source, find_shapes, transform_folder, transformed, write_transforms
 from ..bulk.files import ENDINGS, companion, load_manifest
 from ..bulk.shards import OtherRunError
 from ..extras import progress_bar
@@ -35,7 +35,7 @@ def transform(
 ) -> int:
     """Transform shapes: a row of numbers for each, which depends on that shape alone.
 
-    What cannot be read is reported and left out, and the exit code is then 1.
+    What cannot be read is reported and left out, and the exit code is then 1. If that is every file, nothing is written.
 
     Examples: `eulerscan transform skulls/ -o skulls.csv`, `eulerscan transform million/ -o out/ --shards 1000`
 
@@ -57,7 +57,12 @@ def transform(
     for path in (output, beside) if single else ():
         check_output(path, overwrite)
     source = find_files(files, besides=(output,) if beside is None else (output, beside))
-    settings = recipe.settings(source)
+    try:
+        settings = recipe.settings(source)
+    except NothingReadError as error:
+        if not any(source.changed):  # there are no such files
+            raise
+        return _report(error.failures, len(error.failures))
     beyond: list[int] = []
     bar = progress_bar(len(source.names), "transforming", hidden=quiet)
     try:
@@ -88,11 +93,18 @@ def transform(
     if not quiet:
         print(_summary(source, settings, failures, output if single else output / "parts"))
     report_beyond(sum(beyond), settings.radius)
-    if single or len(failures) <= LISTED:
-        return report_failures(failures)
-    report_failures(failures[:LISTED])
-    print(f"and {len(failures) - LISTED} more: {output / 'failures.csv'} lists all", file=sys.stderr)
-    return 1
+    return _report(failures, len(source.names) + len(source.failures), None if single else output / "failures.csv")
+
+
+def _report(failures: Sequence[Failure], found: int, listed: Path | None = None) -> int:
+    """Say what could not be transformed, a few where a file lists all; the exit code for it."""
+    shown = failures if listed is None else failures[:LISTED]
+    status = report_failures(shown)
+    if len(shown) < len(failures):
+        print(f"and {len(failures) - len(shown)} more: {listed} lists all", file=sys.stderr)
+    if len(failures) == found:
+        print(f"error: none of {found} files could be transformed", file=sys.stderr)
+    return status
 
 
 def find_files(files: tuple[Path, ...], *, besides: Sequence[Path] = ()) -> Source:

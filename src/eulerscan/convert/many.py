@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import groupby
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +56,7 @@ def read_many(paths: Sequence[str | os.PathLike[str]], **options: Any) -> tuple[
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> file = Path(tempfile.mkdtemp()) / "points.csv"
         >>> _ = file.write_text("0,0\\n1,0\\n0,1\\n", encoding="utf-8")
         >>> batches, errors = read_many([file, "missing.csv", file])
@@ -211,7 +211,9 @@ def _triangles(num_vertices: int, triangles: bytes, layout: np.dtype[Any]) -> _A
     """``[3, n]``; ``None`` if there is something wrong with them."""
     rows = np.frombuffer(triangles, layout)
     corners = rows["corners"]
-    if not len(corners) or corners.min() < 0 or corners.max() >= num_vertices or ("size" in layout.fields and (rows["size"] != 3).any()):
+    if "size" in (layout.names or ()) and (rows["size"] != 3).any():
+        return None
+    if not len(corners) or corners.min() < 0 or corners.max() >= num_vertices:
         return None
     return np.ascontiguousarray(corners.T, np.int64)
 
