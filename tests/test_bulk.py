@@ -1,7 +1,9 @@
 """Shards: the same transforms wherever they are made, whatever happens meanwhile."""
 
+import csv
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -174,6 +176,16 @@ def test_parts_are_the_same_in_one_process_and_in_two(source, tmp_path):
     np.testing.assert_array_equal(loaded.transforms.numpy(), shard.transforms)
 
 
+needs_fork = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+
+
+@needs_fork
+def test_parts_are_the_same_in_processes_that_are_forked(source, tmp_path):
+    failures = transform_folder(source, SMOOTH, tmp_path / "one", shards=5)
+    assert transform_folder(source, SMOOTH, tmp_path / "two", shards=5, processes=2, fork=True) == failures
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+
+
 def test_a_second_run_does_nothing_and_a_lost_part_is_made_again(source, tmp_path, monkeypatch):
     first = transform_folder(source, SMALL, tmp_path, shards=4)
     whole, times = content(tmp_path), {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
@@ -184,6 +196,26 @@ def test_a_second_run_does_nothing_and_a_lost_part_is_made_again(source, tmp_pat
     (tmp_path / "parts" / "part-00002.parquet").unlink()
     transform_folder(source, SMALL, tmp_path)
     assert content(tmp_path) == whole
+
+
+def test_a_damaged_part_is_made_again(source, tmp_path):
+    transform_folder(source, SMALL, tmp_path, shards=4)
+    whole = content(tmp_path)
+    for damage in (lambda file: file[: len(file) // 2], lambda file: b"", lambda file: b"junk" * 100):
+        part = tmp_path / "parts" / "part-00001.parquet"
+        part.write_bytes(damage(part.read_bytes()))
+        transform_folder(source, SMALL, tmp_path)
+        assert content(tmp_path) == whole
+
+
+@pytest.mark.parametrize("damage", ["{}", "[]", "", "{", '{"settings": {}, "fingerprint": "", "shards": 0, "files": 1}', "\0"])
+def test_a_damaged_manifest_is_named(source, tmp_path, damage):
+    transform_folder(source, SMALL, tmp_path, shards=2)
+    (tmp_path / "manifest.json").write_text(damage)
+    with pytest.raises(ValueError, match=r"manifest\.json is none of eulerscan, or it is damaged"):
+        transform_folder(source, SMALL, tmp_path)
+    with pytest.raises(ValueError, match=r"no manifest\.json of `eulerscan transform`"):
+        load_transforms(tmp_path)
 
 
 def test_other_settings_or_files_are_not_mixed(tmp_path):
@@ -281,6 +313,62 @@ def test_a_file_whose_name_is_no_text_spares_the_others(tmp_path):
     assert load_transforms(tmp_path / "out").names == ["0000.ply", "0001.ply"]
 
 
+def test_names_with_line_breaks_and_formulas_are_read_back(tmp_path):
+    folder = write_meshes(tmp_path / "shapes", 1)
+    mesh = (folder / "0000.ply").read_bytes()
+    names = ["0000.ply", "=1+1.ply", "one\ntwo.ply", "one\r\ntwo.ply", "one\rtwo.ply", 'so "named", yes.ply']
+    bad = ["=bad.obj", "bad\n.obj", "bad\r.obj"]
+    try:
+        for name in names:
+            (folder / name).write_bytes(mesh)
+        for name in bad:
+            (folder / name).write_text("v 0 0\n")
+    except OSError:
+        pytest.skip("this file system takes no such names")
+    source = find_shapes([folder])
+    write_transforms(tmp_path / "a.csv", SMALL, transformed(source, SMALL, []))
+    with (tmp_path / "a.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert [row[0] for row in rows] == ["name", *sorted(names)]
+    assert {len(row) for row in rows} == {81}
+    transform_folder(source, SMALL, tmp_path / "out")
+    assert [str(failure.path) for failure in load_failures(tmp_path / "out")] == sorted(bad)
+    assert load_transforms(tmp_path / "out").names == sorted(names)
+    before = (tmp_path / "out" / "failures.csv").stat().st_mtime_ns
+    transform_folder(source, SMALL, tmp_path / "out")
+    assert (tmp_path / "out" / "failures.csv").stat().st_mtime_ns == before
+
+
+def test_links_that_lead_nowhere_are_reported(tmp_path):
+    folder = write_meshes(tmp_path / "shapes", 2)
+    try:
+        (folder / "gone.ply").symlink_to(tmp_path / "nothing.ply")
+        (folder / "loop.ply").symlink_to(folder / "loop.ply")
+        (folder / "sound.ply").symlink_to(folder / "0000.ply")
+        (folder / "gone.txt.bak").symlink_to(tmp_path / "nothing")
+    except OSError:
+        pytest.skip("no links here")
+    source = find_shapes([folder])
+    assert source.names == ["0000.ply", "0001.ply", "sound.ply"]
+    why = "it is a link that leads to no file."
+    assert sorted(source.failures) == [(Path("gone.ply"), why), (Path("loop.ply"), why)]
+    assert transform_folder(source, SMALL, tmp_path / "out") == load_failures(tmp_path / "out") == source.failures
+
+
+@pytest.mark.parametrize("unit_ball", [True, False])
+def test_coordinates_too_large_to_transform_are_reported(tmp_path, unit_ball):
+    folder = write_meshes(tmp_path / "shapes", 2)
+    np.save(folder / "far.npy", np.array([[1e308, 1e308, 0], [-1e308, -1e308, 0], [0, 0, 0.0]]))
+    (folder / "mesh.off").write_text("OFF\n3 1 0\n0 0 1e308\n1e308 1e308 1e308\n-1e308 -1e308 -1e308\n3 0 1 2\n")
+    settings = Settings(3, 8, 10, radius=10.0, unit_ball=unit_ball)
+    source = find_shapes([folder])
+    shard = transform_shard(folder, source.names, settings)
+    assert shard.names == ["0000.ply", "0001.ply"]
+    assert np.isfinite(shard.transforms).all()
+    assert [str(failure.path) for failure in shard.failures] == ["far.npy", "mesh.off"]
+    assert {failure.reason.partition(":")[0] for failure in shard.failures} == {"its coordinates are too large"}
+
+
 def test_a_folder_that_cannot_be_opened_is_reported(folder, monkeypatch):
     real = os.scandir
 
@@ -339,8 +427,9 @@ def test_a_part_says_what_it_was_made_of(source, tmp_path):
     assert metadata["failures"][0] == ["bad.obj", "every vertex must have three coordinates."]
 
 
-def test_a_job_that_kills_its_process_is_reported_and_the_others_go_on():
-    outcomes = dict(workers.in_processes(die_at_two, range(6), processes=2))
+@pytest.mark.parametrize("fork", [False, pytest.param(True, marks=needs_fork)], ids=["anew", "forked"])
+def test_a_job_that_kills_its_process_is_reported_and_the_others_go_on(fork):
+    outcomes = dict(workers.in_processes(die_at_two, range(6), processes=2, fork=fork))
     assert outcomes.keys() == set(range(6))
     assert "its process died 3 times" in outcomes[2]
     assert outcomes[3] == "three is odd"

@@ -57,7 +57,9 @@ def progress_bar(total: int, description: str, *, initial: int = 0, hidden: bool
     tqdm = _tqdm()
     if tqdm is None:
         return _Nothing()
-    bar: Bar = tqdm(total=total, desc=description, initial=initial, disable=hidden or None, leave=False, dynamic_ncols=True)
+    # Without a thread that watches it, which would be in the way of processes that are forked.
+    kind = type("Bar", (tqdm,), {"monitor_interval": 0})
+    bar: Bar = kind(total=total, desc=description, initial=initial, disable=hidden or None, leave=False, dynamic_ncols=True)
     return bar
 
 

@@ -31,7 +31,7 @@ def test_every_setting_has_its_reason(run, clouds, monkeypatch):
 
 def test_the_command_and_the_layer_it_ends_with_work(run, clouds, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    out, _ = run("advise", clouds, "--unit-ball", "True")
+    out, _ = run("advise", clouds, "--unit-ball")
     (command,) = (line.strip() for line in out.splitlines() if line.startswith("  eulerscan transform"))
     (python,) = (line.strip() for line in out.splitlines() if line.startswith("  ECTLayer"))
     import eulerscan as es
@@ -44,7 +44,7 @@ def test_the_command_and_the_layer_it_ends_with_work(run, clouds, tmp_path, monk
 
 
 def test_json_holds_the_same(run, clouds):
-    found = json.loads(run("advise", clouds, "--as-json", "--unit-ball", "False", "--data", "dtype=null")[0])
+    found = json.loads(run("advise", clouds, "--as-json", "--no-unit-ball", "--data", "dtype=null")[0])
     assert found["files"] == found["looked_at"] == 20
     assert found["dim"] == 2
     assert found["unit_ball"] is False
@@ -55,7 +55,7 @@ def test_json_holds_the_same(run, clouds):
 
 
 def test_of_many_files_some_are_looked_at_evenly(run, clouds):
-    out, _ = run("advise", clouds, "--max-files", 4, "--unit-ball", "False")
+    out, _ = run("advise", clouds, "--max-files", 4, "--no-unit-ball")
     assert "4 of 20 shapes were looked at. Those that were not may be larger." in out
     from eulerscan.commands.advise import _evenly
 
@@ -79,6 +79,7 @@ def test_slips_are_named(run, clouds, tmp_path):
     (tmp_path / "empty").mkdir()
     for arguments, text in (
         ([tmp_path / "empty"], "FILES must name files, or folders that hold files"),
+        ([clouds, "--unit-ball", "--no-unit-ball"], "--unit-ball and --no-unit-ball exclude each other"),
         ([clouds, "--max-files", 0], "--max-files must be at least 1, got 0"),
         ([clouds, "--tolerance", 5], "--tolerance must be a share between 0 and 1, such as 0.1, got 5"),
     ):

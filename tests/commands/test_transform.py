@@ -1,5 +1,8 @@
 import csv
 import json
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ import trimesh
 from PIL import Image
 
 import eulerscan as es
+from eulerscan.bulk import load_transforms
 
 NPZ = {"names", "transforms", "directions", "thresholds", "settings"}
 
@@ -229,6 +233,49 @@ def test_many_failures_are_listed_in_the_file(run, tmp_path):
     assert len(err.splitlines()) == 21
     assert "and 9 more" in err
     assert len((tmp_path / "out" / "failures.csv").read_text().splitlines()) == 30
+
+
+@pytest.mark.parametrize("options", [[], ["--dim", 3]], ids=["dimension unknown", "dimension known"])
+@pytest.mark.parametrize("name", ["out", "out.npz"])
+def test_if_every_file_fails_that_is_said(run, tmp_path, name, options):
+    place = tmp_path / "bad"
+    place.mkdir()
+    for i in range(3):
+        (place / f"{i}.ply").write_bytes(b"ply\nnothing of the kind")
+    out, err = run("transform", place, "-o", tmp_path / name, *options, "--quiet", status=1)
+    assert [line.partition(":")[0] for line in err.splitlines()] == ["skipped 0.ply", "skipped 1.ply", "skipped 2.ply", "error"]
+    assert err.endswith("error: none of 3 files could be transformed\n")
+    assert not out
+
+
+def test_a_damaged_manifest_is_an_error_and_stays(run, folder, tmp_path):
+    run("transform", folder, "-o", tmp_path / "out")
+    (tmp_path / "out" / "manifest.json").write_text("{}")
+    for options in ([], ["--overwrite"]):
+        _, err = run("transform", folder, "-o", tmp_path / "out", *options, status=2)
+        assert err.startswith("error: ")
+        assert "manifest.json is none of eulerscan, or it is damaged" in err
+    assert (tmp_path / "out" / "manifest.json").read_text() == "{}"
+
+
+def test_a_command_loads_only_what_it_needs_and_forks_what_is_loaded(folder, tmp_path):
+    """A second run needs no kernels; neither run needs trimesh for plain meshes, nor dask, nor scipy."""
+    code = """
+        import sys
+        from eulerscan.cli import main
+        try:
+            main(sys.argv[1:])
+        finally:
+            print(*sorted({"numba", "trimesh", "dask", "scipy", "matplotlib"} & set(sys.modules)))
+    """
+    words = ["transform", str(folder), "-o", str(tmp_path / "out"), "--shards", "3", "--processes", "2", "--quiet"]
+    for expected in ("numba" if sys.platform == "linux" else "", ""):
+        result = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code), *words], capture_output=True, text=True, timeout=300
+        )
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.strip() == expected
+    assert len(load_transforms(tmp_path / "out").names) == 6
 
 
 def test_slips_are_named_before_any_work(run, graphs, tmp_path):

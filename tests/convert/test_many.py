@@ -6,7 +6,8 @@ import torch
 import trimesh
 
 import eulerscan as es
-from eulerscan.convert.many import _plain_mesh, read_many
+from eulerscan.convert.many import read_many
+from eulerscan.convert.plainfiles import plain_mesh
 
 
 @pytest.fixture
@@ -45,6 +46,56 @@ def test_many_files_are_the_same_shapes_as_one_by_one(folder, options):
             torch.testing.assert_close(getattr(complex, field), getattr(expected, field), rtol=0, atol=0)
 
 
+def assert_as_one_by_one(paths, **options):
+    batches, errors = read_many(paths, **options)
+    assert not errors
+    (batch,) = batches.values()
+    assert batch.positions == list(range(len(paths)))
+    expected = es.collate([es.read(path, **options) for path in paths])
+    assert batch.complex.rows == expected.rows
+    for field in ("points", "offsets", "packed_simplices"):
+        torch.testing.assert_close(getattr(batch.complex, field), getattr(expected, field), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize("ending", ["ply", "off", "obj"])
+def test_meshes_with_the_same_triangles_keep_their_own_coordinates(tmp_path, rng, ending, merge):
+    """Some of them have equal vertices, some leave a vertex unused, and some have their triangles in another order."""
+    sphere = trimesh.creation.icosphere(subdivisions=1)
+    for i in range(12):
+        vertices, faces = sphere.vertices * (1 + rng.random((len(sphere.vertices), 1))), sphere.faces
+        if i % 3 == 1:
+            vertices[7], vertices[9, 0] = vertices[4], vertices[3, 0]
+        if i % 4 == 2:
+            faces = faces[(faces != 5).all(axis=1)]
+        if i % 5 == 4:
+            faces = faces[::-1]
+        trimesh.Trimesh(vertices, faces, process=False).export(tmp_path / f"{i:02}.{ending}")
+    assert_as_one_by_one(sorted(tmp_path.iterdir()), merge=merge, dtype=torch.float64)
+
+
+def test_the_same_triangles_of_more_vertices_are_another_mesh(tmp_path):
+    triangle = "0 0 0\n1 0 0\n0 1 0\n"
+    (tmp_path / "a.off").write_text(f"OFF\n3 1 0\n{triangle}3 0 1 2\n")
+    (tmp_path / "b.off").write_text(f"OFF\n4 1 0\n{triangle}5 5 5\n3 0 1 2\n")
+    assert_as_one_by_one([tmp_path / name for name in ("a.off", "b.off", "a.off")])
+
+
+def test_equal_vertices_are_found_where_sums_overflow(tmp_path):
+    vertices = "1e308 1e308 1e308\n-1e308 -1e308 -1e308\n1e308 1e308 0\n"
+    (tmp_path / "a.off").write_text(f"OFF\n6 2 0\n{vertices * 2}3 0 1 2\n3 3 4 5\n")
+    assert_as_one_by_one([tmp_path / "a.off"], dtype=torch.float64)
+    assert read_many([tmp_path / "a.off"], dtype=torch.float64)[0][3].complex.counts == (3, 3, 1)
+
+
+def test_coordinates_too_large_for_the_dtype_spare_the_other_files(tmp_path):
+    (tmp_path / "a.off").write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1e300 0\n3 0 1 2\n")
+    (tmp_path / "b.off").write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n")
+    batches, errors = read_many([tmp_path / "a.off", tmp_path / "b.off"], dtype=torch.float32)
+    assert batches[3].positions == [1]
+    assert "points must be finite" in str(errors[0])
+
+
 def test_vertices_may_stay_apart(folder):
     paths = sorted([*folder.glob("*.stl"), *folder.glob("*.off")])
     batches, errors = read_many(paths, merge=False)
@@ -75,7 +126,7 @@ def test_what_is_wrong_with_a_file_is_said_as_for_one(folder):
 
 def test_filters_of_warnings_are_left_alone(folder, monkeypatch):
     monkeypatch.setattr(warnings, "catch_warnings", lambda *a, **k: pytest.fail("they are shared by all threads"))
-    assert _plain_mesh(folder / "0.off") is not None
+    assert plain_mesh(folder / "0.off") is not None
 
 
 def test_options_of_another_kind_are_an_error_of_each_file(folder):

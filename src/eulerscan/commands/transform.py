@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
+import torch
 from tyro.conf import Positional, arg
 
-from ..bulk import NothingReadError, Settings, Source, find_shapes, transform_folder, transformed, write_transforms
+from ..bulk import (
+    NothingReadError,
+    OtherRunError,
+    Settings,
+    Source,
+    find_shapes,
+    transform_folder,
+    transformed,
+    write_transforms,
+)
 from ..bulk.files import ENDINGS, companion, load_manifest
-from ..bulk.shards import OtherRunError
 from ..extras import progress_bar
 from ..folders import Failure
 from .options import check_found, check_output, report_beyond, report_failures
@@ -35,7 +46,7 @@ def transform(
 ) -> int:
     """Transform shapes: a row of numbers for each, which depends on that shape alone.
 
-    What cannot be read is reported and left out, and the exit code is then 1. If that is every file, nothing is written.
+    What cannot be read is reported and left out, and the exit code is then 1.
 
     Examples: `eulerscan transform skulls/ -o skulls.csv`, `eulerscan transform million/ -o out/ --shards 1000`
 
@@ -58,7 +69,8 @@ def transform(
         check_output(path, overwrite)
     source = find_files(files, besides=(output,) if beside is None else (output, beside))
     try:
-        settings = recipe.settings(source)
+        with _one_thread():
+            settings = recipe.settings(source)
     except NothingReadError as error:
         if not any(source.changed):  # there are no such files
             raise
@@ -79,9 +91,7 @@ def transform(
                 output,
                 shards=shards,
                 processes=processes or os.cpu_count() or 1,
-                # Safe here, where nothing has been done yet on several threads. Elsewhere than on Linux, system libraries may
-                # have threads of their own.
-                fork=sys.platform == "linux",
+                fork=_is_fresh(),
                 scheduler=scheduler,
                 ended=bar.update,
                 beyond=beyond.append,
@@ -94,6 +104,26 @@ def transform(
         print(_summary(source, settings, failures, output if single else output / "parts"))
     report_beyond(sum(beyond), settings.radius)
     return _report(failures, len(source.names) + len(source.failures), None if single else output / "failures.csv")
+
+
+def _is_fresh() -> bool:
+    """Whether this process may fork: it has only just begun, so that torch has not yet worked on several threads.
+
+    Elsewhere than on Linux, libraries of the system may have threads of their own. Who calls the command from a program
+    that has made transforms already is on the safe side with processes that start anew.
+    """
+    return sys.platform == "linux" and threading.active_count() == 1 and "numba" not in sys.modules
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Torch works on one thread meanwhile: a fork could not use the others, and would wait for them."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _report(failures: Sequence[Failure], found: int, listed: Path | None = None) -> int:

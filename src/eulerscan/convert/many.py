@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -14,27 +13,13 @@ import torch
 
 from ..complexes import Complex, collate
 from ..simplices import unique
-from .files import _ENDINGS, _recognised, read
-from .meshfiles import _CHECKS
-from .objfiles import obj_part
+from .files import read
+from .plainfiles import Mesh, plain_mesh, triangles_of
 
 _Array = np.ndarray[Any, Any]
 _OPTIONS = {"merge", "dtype"}
 REMEMBERED = 2**20  # bytes of triangles, at most
 _TILT = (1.0, 0.6180339887498949, 0.3819660112501051)
-
-
-class _Mesh(NamedTuple):
-    """The vertices ``[V, 3]`` of a mesh, and its triangles as they stand in the file."""
-
-    vertices: _Array
-    triangles: bytes
-    layout: np.dtype[Any]  # of one triangle: its field "corners" holds three indices
-
-    @property
-    def connectivity(self) -> tuple[int, bytes, np.dtype[Any]]:
-        """The same for two meshes that differ in nothing but coordinates."""
-        return len(self.vertices), self.triangles, self.layout
 
 
 class Batch(NamedTuple):
@@ -67,7 +52,7 @@ def read_many(paths: Sequence[str | os.PathLike[str]], **options: Any) -> tuple[
     """
     together = None
     if options.keys() <= _OPTIONS:
-        together = _assembled({i: mesh for i, path in enumerate(paths) if (mesh := _plain_mesh(path))}, **options)
+        together = _assembled({i: mesh for i, path in enumerate(paths) if (mesh := plain_mesh(path))}, **options)
     found: dict[int, list[Batch]] = {}
     if together is not None:
         found[together.complex.dim] = [together]
@@ -93,10 +78,10 @@ def _joined_batches(batches: list[Batch]) -> Batch:
     return Batch([i for batch in batches for i in batch.positions], collate([batch.complex for batch in batches]))
 
 
-def _assembled(meshes: dict[int, _Mesh], *, merge: bool = True, dtype: torch.dtype | None = None) -> Batch | None:
+def _assembled(meshes: dict[int, Mesh], *, merge: bool = True, dtype: torch.dtype | None = None) -> Batch | None:
     """The meshes as one complex, as ``assembled`` makes each; without those in which something is wrong."""
     connectivity = {mesh.connectivity: None for mesh in meshes.values()}
-    triangles = {key: columns for key in connectivity if (columns := _triangles(*key)) is not None}
+    triangles = {key: columns for key in connectivity if (columns := triangles_of(*key)) is not None}
     meshes = {i: mesh for i, mesh in meshes.items() if mesh.connectivity in triangles}
     if not meshes:
         return None
@@ -190,106 +175,3 @@ def _first_of_equals(points: _Array, owner: _Array) -> _Array:
     target = np.empty(len(points), np.int64)
     target[order] = order[new.nonzero()[0]][np.cumsum(new) - 1] if len(points) else order
     return target
-
-
-def _plain_mesh(path: str | os.PathLike[str]) -> _Mesh | None:
-    """The mesh in a file that holds one and nothing else; ``None`` where there is more to it, or something is wrong."""
-    try:
-        with open(path, "rb", buffering=0) as file:
-            content = file.read()
-        kind = _recognised(content[:4096], len(content)) or _ENDINGS.get(os.path.splitext(path)[1].lower())
-        return _LOADERS[kind](content) if kind in _LOADERS else None
-    except Exception:  # whatever it is, read() says it better
-        return None
-
-
-def _mesh(vertices: _Array, triangles: _Array) -> _Mesh:
-    return _Mesh(vertices, np.ascontiguousarray(triangles, np.int64).tobytes(), _PLAIN)
-
-
-def _triangles(num_vertices: int, triangles: bytes, layout: np.dtype[Any]) -> _Array | None:
-    """``[3, n]``; ``None`` if there is something wrong with them."""
-    rows = np.frombuffer(triangles, layout)
-    corners = rows["corners"]
-    if "size" in (layout.names or ()) and (rows["size"] != 3).any():
-        return None
-    if not len(corners) or corners.min() < 0 or corners.max() >= num_vertices:
-        return None
-    return np.ascontiguousarray(corners.T, np.int64)
-
-
-def _off(content: bytes) -> _Mesh:
-    """Only triangles, and nothing but coordinates at the vertices. Then the numbers may be read without looking at lines."""
-    _CHECKS["off"](content)
-    text = re.sub(rb"#[^\n]*", b"", content) if b"#" in content else content
-    match = re.match(rb"\s*OFF\s+(\d+)[ \t]+(\d+)[^\n]*\n", text)
-    if match is None:
-        raise ValueError("it has a header of its own")
-    vertices, triangles = int(match[1]), int(match[2])
-    if b"_" in text:
-        raise ValueError("Python takes 1_0 for a number, and others do not")
-    # Not numpy.fromstring, which only warns where it meets something else: filters of warnings are shared by all threads.
-    numbers = np.fromiter(map(float, text[match.end() :].split()), np.float64)
-    corners = numbers[3 * vertices :].reshape(-1, 4)
-    if len(corners) != triangles or not (corners[:, 0] == 3).all():
-        raise ValueError("it holds more than triangles")
-    indices = corners[:, 1:].astype(np.int64)
-    if (indices != corners[:, 1:]).any():
-        raise ValueError("indices must be whole numbers")
-    return _mesh(numbers[: 3 * vertices].reshape(-1, 3), indices)
-
-
-def _ply(content: bytes) -> _Mesh:
-    """Binary, only triangles, and nothing else at the faces. Vertices may have normals, colours and so on."""
-    begin = content.index(_PLY_END) + len(_PLY_END)
-    rows, num_vertices, num_faces = _ply_header(content[:begin])
-    end = begin + num_vertices * rows.itemsize
-    if len(content) != end + num_faces * _PLY_FACE.itemsize:
-        raise ValueError("it is too long or too short, or holds more than triangles")
-    vertices = np.frombuffer(content, rows, num_vertices, begin)
-    first = rows["x"]
-    if rows.names == ("x", "y", "z") and first == rows["y"] == rows["z"]:
-        return _Mesh(vertices.view(first).reshape(-1, 3), content[end:], _PLY_FACE)
-    return _Mesh(np.stack([vertices[axis] for axis in "xyz"], axis=1), content[end:], _PLY_FACE)
-
-
-@lru_cache(maxsize=64)
-def _ply_header(header: bytes) -> tuple[np.dtype[Any], int, int]:
-    """What a vertex consists of, and how many vertices and faces there are."""
-    match = _PLY_HEADER.fullmatch(header)
-    if match is None:
-        raise ValueError("it has a header of its own")
-    kinds = [line.split()[1:] for line in match["properties"].splitlines()]
-    rows = np.dtype([(name.decode(), f"<{_PLY_KINDS[kind]}") for kind, name in kinds])
-    return rows, int(match["vertices"]), int(match["faces"])
-
-
-_PLAIN = np.dtype([("corners", "<i8", 3)])
-_PLY_FACE = np.dtype([("size", "u1"), ("corners", "<i4", 3)])
-_PLY_END = b"end_header\n"
-_PLY_KINDS = {b"float": "f4", b"float32": "f4", b"double": "f8", b"float64": "f8", b"uchar": "u1", b"uint8": "u1"}
-_PLY_HEADER = re.compile(
-    rb"ply\nformat binary_little_endian 1\.0\n(?:(?:comment|obj_info)[^\n]*\n)*"
-    rb"element vertex (?P<vertices>\d+)\n(?P<properties>(?:property \w+ \w+\n)+)"
-    rb"element face (?P<faces>\d+)\nproperty list (?:uchar|uint8) (?:int|int32) vertex_ind(?:ex|ices)\nend_header\n"
-)
-
-
-def _stl(content: bytes) -> _Mesh:
-    """Binary: a normal, three corners and two bytes for each triangle."""
-    count = int.from_bytes(content[80:84], "little")
-    if len(content) != 84 + 50 * count:
-        raise ValueError("it is text")
-    triangles = np.frombuffer(content, np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("more", "<u2")]), count, 84)
-    return _mesh(triangles["corners"].reshape(-1, 3), np.arange(3 * count).reshape(-1, 3))
-
-
-def _obj(content: bytes) -> _Mesh:
-    """Triangles and other polygons, but no lines."""
-    part = obj_part(content)
-    if part.edges.size:
-        raise ValueError("it holds more than triangles")
-    return _mesh(part.vertices, part.triangles.T)
-
-
-_LOADERS: dict[str | None, Callable[[bytes], _Mesh]] = {"off": _off, "ply": _ply, "stl": _stl, "obj": _obj}
