@@ -87,7 +87,8 @@ def transform_folder(
         output: Folder for the parts. One that was begun with other settings or other files is an error.
         shards: Number of shards, and so of parts. By default that of an earlier run, or one for every thousand files.
         processes: Of this machine.
-        fork: Whether they are forks of this one, which start at once. See :func:`eulerscan.bulk.workers.in_processes`.
+        fork: Whether they are forks of this one, which start at once. Only for programs in which torch has not yet worked on
+            several threads: a fork would wait for them.
         scheduler: Address of a dask scheduler whose workers do it instead.
         ended: Is told how many files more are done, finished parts first.
         beyond: Is told how many shapes more have points beyond the radius, which are cut off.
