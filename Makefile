@@ -13,13 +13,14 @@ export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 # Text files are UTF-8, on every system.
 export PYTHONUTF8 := 1
 
-.PHONY: help demo test lint typecheck check docs release bench clean
+.PHONY: help demo test lint typecheck check docs release bench fits clean
 help:
 	@echo "make demo    set up, train a classifier of handwritten digits, write runs/demo/"
 	@echo "make test    set up, lint, type-check, run all tests"
 	@echo "make docs    set up, build the documentation: build/docs/index.html"
 	@echo "make release set up, build wheel and sdist in dist/, try them in an empty environment"
 	@echo "make bench   set up, measure speed and memory against the dense formulation and other packages"
+	@echo "make fits    set up, measure what fitting reaches, and how fast"
 	@echo "make clean   remove everything that the other targets made"
 
 $(BIN)/python$(EXE):
@@ -43,6 +44,10 @@ $(VENV)/bench: $(VENV)/dev
 # Without its dependencies: one of them, torchvision, brings a CUDA build of torch along.
 $(PEERS)/pyect: | $(VENV)/dev
 	$(PIP) --no-deps --target $(PEERS) pyect
+
+# For the meshes among its examples: nothing of it is imported. Without them the benchmark says so and goes on.
+$(PEERS)/pyvista: | $(VENV)/dev
+	-$(PIP) --no-deps --target $(PEERS) pyvista
 
 # The grid of pixels, triangulated and weighted by intensity; settings chosen on the validation split. Threads that wait should
 # sleep: on a machine that does other things too, spinning ones make training several times slower.
@@ -76,6 +81,9 @@ release: $(VENV)/dev
 
 bench: $(VENV)/bench $(PEERS)/pyect
 	$(BIN)/python benchmarks/transform.py
+
+fits: $(VENV)/bench $(PEERS)/pyvista
+	$(BIN)/python benchmarks/fitting.py
 
 clean:
 	rm -rf $(VENV) build dist docs/_made runs/demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

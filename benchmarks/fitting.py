@@ -5,23 +5,23 @@
 
 Every trial uses the defaults of the library, and names its seed. ``value`` is what was measured, ``floor`` what it must not
 exceed (of ``faster``: what it must reach). A "fresh" sample is an independent one of the same shape and size:
-what sampling alone leaves of the Chamfer distance. The real shapes are read from the folder that EULERSCAN_MIRROR names.
+what sampling alone leaves of the Chamfer distance; of a real shape, its other half. Objects of ModelNet40 are read from the
+folder that EULERSCAN_MIRROR names, meshes from ``build/peers``, where ``make fits`` puts them.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
+from targets import SHAPES, circle, real_shapes, sphere, torus
 from torch import Tensor
 from works import interleaved, mesh
 
@@ -32,7 +32,6 @@ from eulerscan.kernels import reference
 
 SEEDS = range(5)
 NUM_POINTS = 400
-MIRROR = Path(os.environ.get("EULERSCAN_MIRROR", Path(__file__).parents[2] / "shared" / "data"))
 Trial = dict[str, Any]
 
 
@@ -42,59 +41,9 @@ def trial(name: str, seed: int | None, value: float, floor: float, seconds: floa
     return {**row, "seconds": round(seconds, 2), **more}
 
 
-# Samples of shapes, all in the unit ball.
-
-
-def circle(n: int, generator: torch.Generator, radius: float = 1.0, x: float = 0.0) -> Tensor:
-    angle = 2 * math.pi * torch.rand(n, generator=generator)
-    return torch.stack([radius * angle.cos() + x, radius * angle.sin()], dim=1)
-
-
-def two_circles(n: int, generator: torch.Generator) -> Tensor:
-    return torch.cat([circle(n // 2, generator, 0.4, -0.5), circle(n - n // 2, generator, 0.4, 0.5)])
-
-
-def figure_eight(n: int, generator: torch.Generator) -> Tensor:
-    """Uniform along the curve (sin t, sin t cos t)."""
-    t = torch.linspace(0, 2 * math.pi, 4001)
-    curve = torch.stack([t.sin(), t.sin() * t.cos()], dim=1)
-    length = torch.cat([torch.zeros(1), curve.diff(dim=0).norm(dim=1).cumsum(dim=0)])
-    along = torch.rand(n, generator=generator) * length[-1]
-    i = torch.searchsorted(length, along).clamp(1, len(t) - 1)
-    part = ((along - length[i - 1]) / (length[i] - length[i - 1]))[:, None]
-    return torch.lerp(curve[i - 1], curve[i], part)
-
-
-def sphere(n: int, generator: torch.Generator) -> Tensor:
-    return torch.nn.functional.normalize(torch.randn(n, 3, generator=generator), dim=1)
-
-
-def torus(n: int, generator: torch.Generator) -> Tensor:
-    """Uniform in area: the outer half has more of it."""
-    around, across, kept = (torch.rand(4 * n, generator=generator) for _ in range(3))
-    around, across = 2 * math.pi * around, 2 * math.pi * across
-    radius = 0.7 + 0.3 * across.cos()
-    points = torch.stack([radius * around.cos(), radius * around.sin(), 0.3 * across.sin()], dim=1)
-    return points[kept < radius][:n]
-
-
-SHAPES = {"circle": circle, "two circles": two_circles, "figure eight": figure_eight, "sphere": sphere, "torus": torus}
-
-
 def chamfer(a: Tensor, b: Tensor) -> float:
     distance = torch.cdist(a.double(), b.double())
     return float(distance.amin(dim=0).mean() + distance.amin(dim=1).mean()) / 2
-
-
-def real_shape(seed: int) -> tuple[str, Tensor] | None:
-    """One object of ModelNet40, its points in random order."""
-    path = MIRROR / "modelnet40" / "test_1024.npz"
-    if not path.exists():
-        return None
-    with np.load(path) as data:
-        index = 500 * seed
-        name = str(data["class_names"][data["y"][index]])
-        return name, torch.tensor(data["xyz_i16"][index].astype(np.float32) / 32767)
 
 
 def directions() -> Iterator[Trial]:
@@ -137,12 +86,11 @@ def points() -> Iterator[Trial]:
             generator = torch.Generator().manual_seed(seed)
             target, fresh = (sample(NUM_POINTS, generator) for _ in range(2))
             yield from _points_trials(name, target, fresh, seed, generator)
-        real = real_shape(seed)
-        if real is None:
-            print(f"skipped: no modelnet40 in {MIRROR}; EULERSCAN_MIRROR names the folder", file=sys.stderr)
-            continue
-        name, cloud = real
-        yield from _points_trials(f"real {name}", cloud[:512], cloud[512:], seed, torch.Generator().manual_seed(seed))
+        for real in real_shapes(seed):
+            if isinstance(real, str):
+                print(f"skipped: {real}", file=sys.stderr)
+            else:
+                yield from _points_trials(*real, seed, torch.Generator().manual_seed(seed))
 
 
 def _points_trials(name: str, target: Tensor, fresh: Tensor, seed: int, generator: torch.Generator) -> Iterator[Trial]:
