@@ -113,6 +113,26 @@ def test_the_best_of_several_starts_is_kept(generator):
     assert fit.loss == min(fit.restart_losses)
 
 
+def test_a_given_start_is_moved_at_random_and_tried_again_while_much_is_left(generator):
+    target, start = circle(10, generator), 0.5 * circle(10, generator)
+    fit = fit_points(target, start=start, restarts=3, steps=4, generator=generator)
+    once = fit_points(target, start=start, steps=4)
+    assert len(fit.restart_losses) == 3
+    assert fit.loss == min(fit.restart_losses) < fit.restart_losses[0] == once.loss
+    assert fit.start_loss == once.start_loss
+    assert len(fit_points(target, start=start, restarts=3, steps=200, generator=generator).restart_losses) == 1
+
+
+def test_vertices_of_a_graph_that_were_caught_are_set_free(generator):
+    """Of 45 graphs jittered by a tenth plain descent left more than 2 % in five; this is one of them."""
+    generator.manual_seed(209)
+    graph = random_graph(50, 80, generator=generator, dtype=torch.float32).complex
+    start = graph.with_points(graph.points + 0.1 * torch.randn(graph.points.shape, generator=generator))
+    fit = fit_points(graph, start=start, generator=generator)
+    assert fit.restart_losses[0] > 0.02 * fit.start_loss
+    assert fit.loss < 0.01 * fit.start_loss
+
+
 def test_a_loss_below_the_tolerance_ends_every_stage(generator):
     fit = fit_points(circle(20, generator), tolerance=1e-3, generator=generator, **QUICK)
     assert fit.stopped == "tolerance"
@@ -328,7 +348,6 @@ SEEN = Transform.of(CLOUD, es.directions.circle(4), es.thresholds(8), scale=20.0
             "start must be a shape or one of random, back-projection, got 'centre'",
         ),
         (lambda: fit_points(CLOUD, start=CLOUD, num_points=3), ValueError, "num_points must be left out where start is given"),
-        (lambda: fit_points(CLOUD, start=CLOUD, restarts=2), ValueError, "restarts must be 1 where start is given"),
         (lambda: fit_points(CLOUD, restarts=0), ValueError, "restarts must be at least 1"),
         (lambda: fit_points(CLOUD, start=GRAPH), ValueError, "target must have simplices like start.*pass start.points"),
         (lambda: fit_points(CLOUD, directions=[[1.0, 0.0]]), TypeError, "directions must be a torch.Tensor .* got list"),

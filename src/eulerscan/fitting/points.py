@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Literal, get_args
 
 import torch
@@ -22,6 +23,10 @@ from .results import Fit, found
 Start = Literal["random", "back-projection"]
 Term = Callable[[Complex], Tensor]
 
+KICK = 0.06  # of the radius
+LONGER = 2.5  # times the learning rate, after a kick
+ENOUGH = 0.001  # of the first loss
+
 
 def fit_points(
     target: Shape | Transform,
@@ -35,7 +40,7 @@ def fit_points(
     steps: int = 600,
     learning_rate: float | None = None,
     optimiser: Optimiser | MakeOptimiser = "adam",
-    restarts: int = 1,
+    restarts: int | None = None,
     tolerance: float = 0.0,
     laplacian: float | None = None,
     edge_length: float = 0.0,
@@ -56,8 +61,8 @@ def fit_points(
     one to the other.
     *Learning rate*: a tenth of that rise (0.05 at scale 8) for clouds, a fiftieth for graphs and meshes, whose gradient jumps
     where vertices change their order. *Laplacian*: without it a mesh reaches the wanted transform by folding; 0.01 keeps it
-    smooth, and fades as the scale rises, so that corners are not rounded in the end. *Restarts*: clouds need none; single
-    vertices of a graph can be caught in a wrong place once they begin further than a tenth of its radius from the right one.
+    smooth, and fades as the scale rises, so that corners are not rounded in the end. *Restarts*: clouds and meshes need none.
+    Single vertices of a graph can be caught in a wrong place; moving all of them at random sets those free.
 
     Args:
         target: One shape, or a :class:`Transform` where only that is known.
@@ -72,7 +77,10 @@ def fit_points(
         steps: In all. Every scale has an equal part.
         learning_rate: Length of a step, relative to the height ``4 / scale`` over which the sigmoid rises.
         optimiser: ``"adam"``, ``"lbfgs"``, or a function of parameters and ``lr`` that returns an optimiser.
-        restarts: How many starts to try. The end with the smallest loss is kept.
+        restarts: How many starts to try. The end with the smallest loss is kept. Where ``start`` is a shape, every further
+            start is the best end so far, its points moved at random by about 0.06 of the radius, from where steps are longer;
+            none follows once the loss is a thousandth of what it was. By default 1; up to 7 where ``start`` has simplices and
+            there are no extra terms.
         tolerance: A stage ends where the loss is this small.
         laplacian: Weight of :func:`losses.laplacian_loss`; by default 0.01 where ``start`` has triangles, else 0. Times the
             first scale over the present one.
@@ -101,15 +109,12 @@ def fit_points(
         scales=scales,
     )
     where = "given" if given is not None else _where_to_start(start, target)
-    if given is None:
-        starts = [_start(where, target, goal, generator) for _ in range(positive(restarts, "restarts"))]
-    elif restarts == 1:
-        starts = [goal.inward(given.points)]
-    else:
-        raise ValueError(f"restarts must be 1 where start is given, since every one would be the same, got {restarts}.")
-    source = Complex(starts[0]) if given is None else given.to(goal.centre.dtype)
+    begin = _start(where, target, goal, generator) if given is None else goal.inward(given.points)
+    source = Complex(begin) if given is None else given.to(goal.centre.dtype)
     learning_rate = (0.02 if source.rows else 0.1) if learning_rate is None else learning_rate
     laplacian = (0.01 if 3 in source.rows else 0.0) if laplacian is None else laplacian
+    plain_loss = not (laplacian or edge_length or extra_loss)
+    restarts = positive((7 if source.rows and plain_loss else 1) if restarts is None else restarts, "restarts")
     how = Descent(steps, learning_rate, optimiser, tolerance)
     stages = [
         _points_stage(source, goal, scale, _extra_terms(source, goal, scale, laplacian, edge_length, extra_loss))
@@ -124,8 +129,15 @@ def fit_points(
             if callback is not None:
                 callback(step, loss, source.with_points(goal.outward(points)))
 
-        paths = [descend(begin, stages, plain, how, reach=goal.reach, report=report) for begin in starts]
-    best = min(paths, key=lambda path: path.loss)
+        best = descend(begin, stages, plain, how, reach=goal.reach, report=report)
+        paths, enough = [best], max(tolerance, ENOUGH * best.start_loss)
+        while len(paths) < restarts and (given is None or best.loss > enough):
+            begin = _start(where, target, goal, generator) if given is None else _kicked(best.state, goal, generator)
+            again = how if given is None else replace(how, learning_rate=LONGER * learning_rate)
+            paths.append(descend(begin, stages, plain, again, reach=goal.reach, report=report))
+            best = min(paths, key=lambda path: path.loss)
+    if given is not None:
+        best = best._replace(start_loss=paths[0].start_loss)
     warn_of(best.stopped, len(best.losses), how)
     settings = {"start": where, "restarts": restarts, "laplacian": laplacian, "edge_length": edge_length}
     return found(goal, source.with_points(goal.outward(best.state)), goal.directions, best, paths, how, settings)
@@ -149,6 +161,11 @@ def _start(where: str, target: Shape | Transform, goal: Goal, generator: torch.G
         sharp = goal.scales[-1]
         target = Transform(goal.values(sharp), goal.directions, goal.thresholds, sharp)
     return back_project(target, goal.num_points, generator=generator).to(goal.centre)
+
+
+def _kicked(points: Tensor, goal: Goal, generator: torch.Generator | None) -> Tensor:
+    """The points moved at random: those that are caught in a wrong place find another way, the others come back."""
+    return points + KICK * goal.reach / RADIUS * torch.randn(points.shape, generator=generator).to(points)
 
 
 def _points_stage(source: Complex, goal: Goal, scale: float, terms: Sequence[Term]) -> Stage:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import __version__, directions, plot, thresholds
+from .. import __version__, plot, thresholds
 from ..complexes import Complex
 from ..fitting import Fit, Transform, fit_directions, fit_points
 from ..functional import ect
@@ -24,22 +24,29 @@ NUM_POINTS = 200
 def noisy_circle(generator: torch.Generator) -> Tensor:
     """Points near a circle that does not have its centre at the origin, so that no two directions see the same."""
     angles = 2 * torch.pi * torch.rand(NUM_POINTS, generator=generator)
-    circle = torch.stack([angles.cos(), angles.sin()], dim=1)
-    return 0.6 * circle + torch.tensor([0.2, 0.1]) + NOISE * torch.randn(NUM_POINTS, 2, generator=generator)
+    return 0.6 * _on_circle(angles) + torch.tensor([0.2, 0.1]) + NOISE * torch.randn(NUM_POINTS, 2, generator=generator)
+
+
+def _on_circle(angles: Tensor) -> Tensor:
+    return torch.stack([angles.cos(), angles.sin()], dim=1)
 
 
 def learn_directions(seed: int, folder: Path) -> dict[str, Any]:
-    """Directions that begin in one half of the circle, without the constraint to it, by plain descent as in the paper."""
+    """Directions that begin in one half of the circle, without the constraint to it: plain descent, as in the paper, and after it
+    once more from better places.
+    """
     generator = torch.Generator().manual_seed(seed)
     cloud = noisy_circle(generator)
-    angles = torch.pi * torch.rand(32, generator=generator)
-    start = torch.stack([angles.cos(), angles.sin()], dim=1)
-    target = Transform.of(cloud, directions.circle(32), thresholds(32), scale=8.0)
-    fit = fit_directions(cloud, target, start=start, on_sphere=False, steps=1500, restarts=0)
+    # Evenly spread, and halfway between the 256 places that a restart looks at: none of those is an answer.
+    wanted = _on_circle(2 * torch.pi / 32 * (torch.arange(32) + 1 / 16))
+    start = _on_circle(torch.pi * torch.rand(32, generator=generator))
+    target = Transform.of(cloud, wanted, thresholds(32), scale=8.0)
+    fit = fit_directions(cloud, target, start=start, on_sphere=False, steps=1500)
     if seed == 0:
         _draw_directions(cloud, start, fit, target, folder / "learn-directions")
     lengths = fit.directions.norm(dim=1)
-    return {"loss": fit.loss, "start_loss": fit.start_loss, "shortest": float(lengths.min()), "longest": float(lengths.max())}
+    found = {"loss": fit.loss, "plain_loss": fit.restart_losses[0], "start_loss": fit.start_loss}
+    return found | {"shortest": float(lengths.min()), "longest": float(lengths.max())}
 
 
 def learn_points(seed: int, folder: Path) -> dict[str, Any]:
@@ -90,6 +97,9 @@ def _draw_directions(cloud: Tensor, start: Tensor, fit: Fit, target: Transform, 
     plot.plot_transform(target.values, figure.add_subplot(2, 3, 6), thresholds=target.thresholds).set_title("wanted")
     losses = figure.add_subplot(2, 3, 3)
     losses.semilogy(fit.history)
+    if len(fit.restart_losses) > 1:
+        losses.axvline(fit.settings["steps"], color="0.5", linestyle=":", label="from better places")
+        losses.legend()
     losses.set(xlabel="step", ylabel="mean squared difference")
     for ending in ("png", "pdf"):
         plot.save(figure, path.with_suffix(f".{ending}"), dpi=150)
