@@ -79,7 +79,7 @@ def fit_points(
         optimiser: ``"adam"``, ``"lbfgs"``, or a function of parameters and ``lr`` that returns an optimiser.
         restarts: How many starts to try. The end with the smallest loss is kept. Where ``start`` is a shape, every further
             start is the best end so far, its points moved at random by about 0.06 of the radius, from where steps are longer;
-            none follows once the loss is a thousandth of what it was. By default 1; up to 7 where ``start`` has simplices and
+            none follows once the loss is a thousandth of what it was. By default 1; up to 10 where ``start`` has simplices and
             there are no extra terms.
         tolerance: A stage ends where the loss is this small.
         laplacian: Weight of :func:`losses.laplacian_loss`; by default 0.01 where ``start`` has triangles, else 0. Times the
@@ -114,7 +114,7 @@ def fit_points(
     learning_rate = (0.02 if source.rows else 0.1) if learning_rate is None else learning_rate
     laplacian = (0.01 if 3 in source.rows else 0.0) if laplacian is None else laplacian
     plain_loss = not (laplacian or edge_length or extra_loss)
-    restarts = positive((7 if source.rows and plain_loss else 1) if restarts is None else restarts, "restarts")
+    restarts = positive((10 if source.rows and plain_loss else 1) if restarts is None else restarts, "restarts")
     how = Descent(steps, learning_rate, optimiser, tolerance)
     stages = [
         _points_stage(source, goal, scale, _extra_terms(source, goal, scale, laplacian, edge_length, extra_loss))

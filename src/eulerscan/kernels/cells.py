@@ -23,6 +23,8 @@ VERTICES_A_CELL = 0.5  # for each term: from there on moments are faster than wi
 SPARSE = 8  # one vertex in so many is expected to count where simplices may cancel the others
 LARGEST_TABLE = 2**21  # numbers
 CHUNK = 128  # vertices at a time, whose places stay in the fastest cache
+CHUNKS = 32  # at most, whose moments are summed in the dtype of the points before they are added up in float64
+CELLS_A_CHUNK = 8  # and about as many chunks as keep the adding up cheap
 
 # Called by kernels alone: without an entry from Python, which takes longer to compile than some of them.
 inner = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -39,6 +41,7 @@ class Cells(NamedTuple):
     ready: NDArray[np.bool_]  # [N], whether the table is filled
     table: NDArray[np.float64]  # [..., terms], for each cell and threshold in its window
     moments: NDArray[np.float64]  # [N * 8, terms], for each cell and direction; zeros between two uses
+    partial: NDArray[np.floating]  # [N * 8, terms], moments of some vertices, half as wide in float32; zeros between two uses
     pulls: NDArray[np.floating]  # [N * 8, terms], what the gradient of the curves asks of each power
     series: NDArray[np.float64]  # [terms, 8], one cell at work
     sums: NDArray[np.float64]  # [H, 8], of the curves, or their gradient; zeros between two curves
@@ -79,7 +82,7 @@ def make_cells(grid: Grid, like: NDArray[np.floating], most_vertices: int) -> Ce
     dtype = like.dtype
     return Cells(
         worth, bottom, density, half_width, firsts, ends, rows, np.zeros(count, np.bool_), np.empty((row, terms)),
-        np.zeros((count * WIDTH, terms)), np.empty((count * WIDTH, terms), dtype),
+        np.zeros((count * WIDTH, terms)), np.zeros((count * WIDTH, terms), dtype), np.empty((count * WIDTH, terms), dtype),
         np.empty((terms, WIDTH)), np.zeros((num_thresholds, WIDTH)),
         np.empty(CHUNK, np.int64), np.empty((CHUNK, WIDTH), np.int32), np.empty((CHUNK, WIDTH), dtype),
         np.empty((CHUNK, WIDTH), dtype), np.empty((2, WIDTH)),

@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numba import njit
 
-from .cells import CHUNK, expand, inner
+from .cells import CELLS_A_CHUNK, CHUNK, CHUNKS, expand, inner
 from .collapse import COEFFICIENT, HEIGHT
 from .lanes import WIDTH, add, any_lane, cast, choose, differs, fill, fused, larger, load, multiply, smaller, store, total
 from .rows import deposit, evaluate, real, turn, whole
@@ -55,15 +55,30 @@ def _place(field, first, last, cells, every):
 @inner
 def _collect(field, count, cells):
     """Add all vertices of a field to the moments: the lowest and the highest cell that they fall in."""
-    moments, vertices, places, x = cells.moments, cells.vertices, cells.places, cells.x
+    partial, vertices, places, x = cells.partial, cells.vertices, cells.places, cells.x
     lowest, highest = len(cells.ends), -1
-    for first in range(0, count, CHUNK):
-        found, low, high = _place(field, first, min(first + CHUNK, count), cells, False)
-        if found:
-            lowest, highest = min(lowest, low), max(highest, high)
-        for i in range(found):
-            deposit(moments, places, i, load(field, vertices[i], COEFFICIENT), load(x, i, 0))
+    some = CHUNK * min(CHUNKS, 1 + len(cells.ends) // CELLS_A_CHUNK)
+    for begin in range(0, count, some):
+        bottom, top = len(cells.ends), -1
+        for first in range(begin, min(begin + some, count), CHUNK):
+            found, low, high = _place(field, first, min(first + CHUNK, count), cells, False)
+            if found:
+                bottom, top = min(bottom, low), max(top, high)
+            for i in range(found):
+                deposit(partial, places, i, load(field, vertices[i], COEFFICIENT), load(x, i, 0))
+        _add_up(bottom, top, cells)
+        lowest, highest = min(lowest, bottom), max(highest, top)
     return lowest, highest
+
+
+@njit(nogil=True, forceinline=True, error_model="numpy")
+def _add_up(lowest, highest, cells):
+    """Move the partial moments of some cells to the others."""
+    moments, partial = cells.moments, cells.partial
+    for row in range(WIDTH * lowest, WIDTH * (highest + 1)):
+        for k in range(0, moments.shape[1], WIDTH):
+            store(moments, row, k, add(load(moments, row, k), cast(load(partial, row, k), moments)))
+            store(partial, row, k, fill(partial.dtype.type(0)))
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")

@@ -39,7 +39,7 @@ def real(typing: Any, value: Any) -> Any:
 
 @intrinsic
 def deposit(typing: Any, matrix: Any, cells: Any, i: Any, value: Any, x: Any) -> Any:
-    """Add value, value x, value x^2, ... to the row of each lane: ``matrix[8 * cells[i, lane] + lane]``, in float64."""
+    """Add value, value x, value x^2, ... to the row of each lane: ``matrix[8 * cells[i, lane] + lane]``."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         value, power = arguments[3:]
@@ -50,9 +50,8 @@ def deposit(typing: Any, matrix: Any, cells: Any, i: Any, value: Any, x: Any) ->
         for start in range(0, len(terms), WIDTH):
             pointers = _rows(context, builder, signature, arguments, start)
             for pointer, row in zip(pointers, _turned(builder, terms[start : start + WIDTH]), strict=True):
-                before = builder.load(pointer, align=8)
-                wide = row if x.dtype is types.float64 else builder.fpext(row, before.type)
-                builder.store(builder.fadd(before, wide), pointer, align=8)
+                alignment = context.get_abi_sizeof(row.type.element)
+                builder.store(builder.fadd(builder.load(pointer, align=alignment), row), pointer, align=alignment)
         return context.get_dummy_value()
 
     return types.void(matrix, cells, types.intp, value, x), generate

@@ -32,8 +32,9 @@ def _on_circle(angles: Tensor) -> Tensor:
 
 
 def learn_directions(seed: int, folder: Path) -> dict[str, Any]:
-    """Directions that begin in one half of the circle, without the constraint to it: plain descent, as in the paper, and after it
-    once more from better places.
+    """Directions that begin in one half of the circle, without the constraint to it.
+
+    Plain descent, as in the paper, and then once more from better places.
     """
     generator = torch.Generator().manual_seed(seed)
     cloud = noisy_circle(generator)
