@@ -53,32 +53,36 @@ def _place(field, first, last, cells, every):
 
 
 @inner
-def _collect(field, count, cells):
-    """Add all vertices of a field to the moments: the lowest and the highest cell that they fall in."""
-    partial, vertices, places, x = cells.partial, cells.vertices, cells.places, cells.x
+def _collect(field, first, last, moments, cells):
+    """Add the vertices from ``first`` to ``last`` to the moments: the lowest and the highest cell that they fall in."""
+    vertices, places, x = cells.vertices, cells.places, cells.x
     lowest, highest = len(cells.ends), -1
-    some = CHUNK * min(CHUNKS, 1 + len(cells.ends) // CELLS_A_CHUNK)
-    for begin in range(0, count, some):
-        bottom, top = len(cells.ends), -1
-        for first in range(begin, min(begin + some, count), CHUNK):
-            found, low, high = _place(field, first, min(first + CHUNK, count), cells, False)
-            if found:
-                bottom, top = min(bottom, low), max(top, high)
-            for i in range(found):
-                deposit(partial, places, i, load(field, vertices[i], COEFFICIENT), load(x, i, 0))
-        _add_up(bottom, top, cells)
-        lowest, highest = min(lowest, bottom), max(highest, top)
+    for begin in range(first, last, CHUNK):
+        found, low, high = _place(field, begin, min(begin + CHUNK, last), cells, False)
+        if found:
+            lowest, highest = min(lowest, low), max(highest, high)
+        for i in range(found):
+            deposit(moments, places, i, load(field, vertices[i], COEFFICIENT), load(x, i, 0))
     return lowest, highest
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
-def _add_up(lowest, highest, cells):
-    """Move the partial moments of some cells to the others."""
+def _collect_by_parts(field, count, cells):
+    """Add all vertices to the moments, some of them first to others in the dtype of the field, which fit a faster cache.
+
+    Good enough for the curves: where coefficients are whole numbers, the first moment stays exact, and the others count little.
+    """
     moments, partial = cells.moments, cells.partial
-    for row in range(WIDTH * lowest, WIDTH * (highest + 1)):
-        for k in range(0, moments.shape[1], WIDTH):
-            store(moments, row, k, add(load(moments, row, k), cast(load(partial, row, k), moments)))
-            store(partial, row, k, fill(partial.dtype.type(0)))
+    lowest, highest = len(cells.ends), -1
+    some = CHUNK * min(CHUNKS, 1 + len(cells.ends) // CELLS_A_CHUNK)
+    for first in range(0, count, some):
+        low, high = _collect(field, first, min(first + some, count), partial, cells)
+        for row in range(WIDTH * low, WIDTH * (high + 1)):
+            for k in range(0, moments.shape[1], WIDTH):
+                store(moments, row, k, add(load(moments, row, k), cast(load(partial, row, k), moments)))
+                store(partial, row, k, fill(partial.dtype.type(0)))
+        lowest, highest = min(lowest, low), max(highest, high)
+    return lowest, highest
 
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
@@ -96,7 +100,7 @@ def draw_cells(curves, jumps, field, count, width, grid, cells):
     firsts, ends, rows, table, moments, series, sums = (
         cells.firsts, cells.ends, cells.rows, cells.table, cells.moments, cells.series, cells.sums
     )  # fmt: skip
-    lowest, highest = _collect(field, count, cells)
+    lowest, highest = _collect_by_parts(field, count, cells)
     for cell in range(lowest, highest + 1):
         if not cells.ready[cell]:
             expand(cell, grid, cells)
@@ -205,7 +209,7 @@ def _descend_to_grid(threshold_gradient, task, field, count, grid, cells):
         cells.firsts, cells.ends, cells.rows, cells.table, cells.moments, cells.series, cells.sums
     )  # fmt: skip
     thresholds, narrow, scale_gradient = grid.thresholds, fill(-cells.half_width / grid.scale), fill(0.0)
-    lowest, highest = _collect(field, count, cells)
+    lowest, highest = _collect(field, 0, count, moments, cells)
     for cell in range(lowest, highest + 1):
         middle = (cell + 0.5) / cells.density  # above the bottom: heights may be large and close to each other
         if not cells.ready[cell]:

@@ -39,7 +39,10 @@ def real(typing: Any, value: Any) -> Any:
 
 @intrinsic
 def deposit(typing: Any, matrix: Any, cells: Any, i: Any, value: Any, x: Any) -> Any:
-    """Add value, value x, value x^2, ... to the row of each lane: ``matrix[8 * cells[i, lane] + lane]``."""
+    """Add value, value x, value x^2, ... to the row of each lane: ``matrix[8 * cells[i, lane] + lane]``.
+
+    The matrix is in the dtype of the values, or in float64.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         value, power = arguments[3:]
@@ -50,8 +53,9 @@ def deposit(typing: Any, matrix: Any, cells: Any, i: Any, value: Any, x: Any) ->
         for start in range(0, len(terms), WIDTH):
             pointers = _rows(context, builder, signature, arguments, start)
             for pointer, row in zip(pointers, _turned(builder, terms[start : start + WIDTH]), strict=True):
-                alignment = context.get_abi_sizeof(row.type.element)
-                builder.store(builder.fadd(builder.load(pointer, align=alignment), row), pointer, align=alignment)
+                alignment = context.get_abi_sizeof(pointer.type.pointee.element)
+                wide = row if matrix.dtype == x.dtype else builder.fpext(row, pointer.type.pointee)
+                builder.store(builder.fadd(builder.load(pointer, align=alignment), wide), pointer, align=alignment)
         return context.get_dummy_value()
 
     return types.void(matrix, cells, types.intp, value, x), generate
