@@ -23,7 +23,7 @@ VERTICES_A_CELL = 0.5  # for each term: from there on moments are faster than wi
 SPARSE = 8  # one vertex in so many is expected to count where simplices may cancel the others
 LARGEST_TABLE = 2**21  # numbers
 CHUNK = 128  # vertices at a time, whose places stay in the fastest cache
-CHUNKS = 32  # at most, whose moments are summed in the dtype of the points before they are added up in float64
+CHUNKS = 16  # at most, whose moments are summed in the dtype of the points before they are added up in float64
 CELLS_A_CHUNK = 8  # and about as many chunks as keep the adding up cheap
 
 # Called by kernels alone: without an entry from Python, which takes longer to compile than some of them.
