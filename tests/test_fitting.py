@@ -125,7 +125,7 @@ def test_a_given_start_is_moved_at_random_and_tried_again_while_much_is_left(gen
 
 def test_vertices_of_a_graph_that_were_caught_are_set_free(generator):
     """Of 45 graphs jittered by a tenth plain descent left more than 2 % in five; this is one of them."""
-    generator.manual_seed(209)
+    generator.manual_seed(202)
     graph = testing.random_graph(50, 80, generator=generator, **FLOAT32).complex
     start = graph.with_points(graph.points + 0.1 * torch.randn(graph.points.shape, generator=generator))
     fit = fit_points(graph, start=start, generator=generator)
