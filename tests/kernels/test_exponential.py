@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.errors import TypingError
 
 from eulerscan.kernels.exponential import LARGEST, exponential
 from eulerscan.kernels.lanes import load, store
@@ -38,3 +39,9 @@ def test_what_is_out_of_range_gives_the_largest_and_the_smallest_result():
     largest, least = np.exp(LARGEST), np.exp(-LARGEST)
     found = exponentials(701.0, 1e300, np.inf, -701.0, -1e300, -np.inf, np.nan)
     np.testing.assert_allclose(found, [largest] * 3 + [least] * 4, rtol=1e-13)
+
+
+def test_other_numbers_than_float64_are_refused():
+    x = np.zeros((1, 8), np.float32)
+    with pytest.raises(TypingError):
+        _exponentials(x, x.copy())

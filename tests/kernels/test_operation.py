@@ -167,9 +167,9 @@ def test_several_python_threads_may_call_at_once():
     expected = [values_and_gradient(shape) for shape in shapes]
     before, seen = threads.run, set()
 
-    def watched(kernel, num_threads, *arguments):
+    def watched(kernel, num_threads, *arguments, **options):
         seen.add(num_threads)
-        return before(kernel, num_threads, *arguments)
+        return before(kernel, num_threads, *arguments, **options)
 
     try:
         threads.run = watched

@@ -105,7 +105,8 @@ def _propagate(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
     if torch.is_grad_enabled():
         # Somebody wants second derivatives: torch's own operations have them.
         return (*portable.differentiate(gradient, inputs, layout, create_graph=True), None, None, None)
-    problem = ctx.problem or _prepare(*inputs, *layout)
+    kept = ctx.problem is not None and ctx.problem.is_current
+    problem = ctx.problem if kept else _prepare(*inputs, *layout)
     return (*problem.differentiate(gradient, needs), None, None, None)
 
 

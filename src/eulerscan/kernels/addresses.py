@@ -1,19 +1,34 @@
 """How tensors reach compiled code: by address and size.
 
 A view of numpy for each of them takes longer to make than a small batch takes to transform. Whoever passes an address keeps
-the tensor meanwhile, and answers for its being contiguous and as large as the sizes say.
+the tensor meanwhile, and answers for its being contiguous, on the CPU, as large as the sizes say, and still at that place:
+a tensor may be given other data, and a storage be resized.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
-from numba import carray, njit, types
+from numba import carray, types
 from numba.extending import intrinsic
+from torch import Tensor
 
-Addresses = tuple[int, int, int, int, int, int]
-Sizes = tuple[int, int, int, int, int, int, int, int]
+from .jit import inlined
+
+
+def addresses_of(tensors: Sequence[Tensor]) -> tuple[int, ...]:
+    """Where the numbers of contiguous tensors stand, right now."""
+    addresses = tuple([tensor.data_ptr() for tensor in tensors])
+    if 0 in addresses and any(tensor.data_ptr() == 0 and tensor.numel() > 0 for tensor in tensors):
+        raise ValueError("A tensor must have memory to be read, got one without.")
+    return addresses
+
+
+def plain(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The same numbers in one piece, without a sign that is still to be applied."""
+    return tuple([tensor.resolve_neg().contiguous() for tensor in tensors])
 
 
 @intrinsic
@@ -24,13 +39,13 @@ def _pointer(typing: Any, address: Any, like: Any) -> Any:
     return types.CPointer(like)(types.int64, like), generate
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def array_at(address, shape, like):
     """The array of that shape that begins at ``address``, of numbers like ``like``."""
     return carray(_pointer(address, like), shape)
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def arrays_at(addresses, sizes, real, index):
     """Points, directions, thresholds, weights, simplices and offsets, of numbers like ``real`` and ``index``."""
     num_points, dim, num_directions, num_thresholds, num_weights, num_entries, num_levels, num_bounds = sizes

@@ -10,10 +10,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from .grid import Grid
+from .jit import inlined, inner
 from .lanes import WIDTH, add, divide, fill, load, multiply, store
 from .rows import turn
 
@@ -25,9 +25,6 @@ LARGEST_TABLE = 2**21  # numbers
 CHUNK = 128  # vertices at a time, whose places stay in the fastest cache
 CHUNKS = 16  # at most, whose moments are summed in the dtype of the points before they are added up in float64
 CELLS_A_CHUNK = 8  # and about as many chunks as keep the adding up cheap
-
-# Called by kernels alone: without an entry from Python, which takes longer to compile than some of them.
-inner = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 class Cells(NamedTuple):
@@ -41,7 +38,7 @@ class Cells(NamedTuple):
     ready: NDArray[np.bool_]  # [N], whether the table is filled
     table: NDArray[np.float64]  # [..., terms], for each cell and threshold in its window
     moments: NDArray[np.float64]  # [N * 8, terms], for each cell and direction; zeros between two uses
-    partial: NDArray[np.floating]  # [N * 8, terms], moments of some vertices, half as wide in float32; zeros between two uses
+    partial: NDArray[np.floating]  # [N * 8, terms], moments of some vertices in float32, or nothing; zeros between two uses
     pulls: NDArray[np.floating]  # [N * 8, terms], what the gradient of the curves asks of each power
     series: NDArray[np.float64]  # [terms, 8], one cell at work
     sums: NDArray[np.float64]  # [H, 8], of the curves, or their gradient; zeros between two curves
@@ -53,7 +50,7 @@ class Cells(NamedTuple):
     extremes: NDArray[np.float64]  # [2, 8]
 
 
-@njit(nogil=True, error_model="numpy")
+@inner
 def make_cells(grid: Grid, like: NDArray[np.floating], most_vertices: int) -> Cells:
     """Cells for complexes of up to ``most_vertices``, in the dtype of ``like``; none where they are not worth while for any."""
     fenced, scale, reach = grid.fenced, grid.scale, grid.reach
@@ -62,9 +59,9 @@ def make_cells(grid: Grid, like: NDArray[np.floating], most_vertices: int) -> Ce
     count, density, worth = 0, scale / (2 * half_width), np.inf
     bottom = fenced[1] - reach - 1 / density
     if grid.in_range and num_thresholds and math.isfinite(bottom):
-        inner = math.ceil((fenced[num_thresholds] - fenced[1] + 2 * reach) * density)
-        worth = VERTICES_A_CELL * terms * inner
-        count = inner + 2 if most_vertices >= worth else 0
+        within = math.ceil((fenced[num_thresholds] - fenced[1] + 2 * reach) * density)
+        worth = VERTICES_A_CELL * terms * within
+        count = within + 2 if most_vertices >= worth else 0
     firsts, ends, rows = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
     first = end = row = 0
     for cell in range(1, count - 1):
@@ -82,14 +79,15 @@ def make_cells(grid: Grid, like: NDArray[np.floating], most_vertices: int) -> Ce
     dtype = like.dtype
     return Cells(
         worth, bottom, density, half_width, firsts, ends, rows, np.zeros(count, np.bool_), np.empty((row, terms)),
-        np.zeros((count * WIDTH, terms)), np.zeros((count * WIDTH, terms), dtype), np.empty((count * WIDTH, terms), dtype),
+        np.zeros((count * WIDTH, terms)), np.zeros((count * WIDTH if like.itemsize == 4 else 0, terms), dtype),
+        np.empty((count * WIDTH, terms), dtype),
         np.empty((terms, WIDTH)), np.zeros((num_thresholds, WIDTH)),
         np.empty(CHUNK, np.int64), np.empty((CHUNK, WIDTH), np.int32), np.empty((CHUNK, WIDTH), dtype),
         np.empty((CHUNK, WIDTH), dtype), np.empty((2, WIDTH)),
     )  # fmt: skip
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def occupied(offsets, b):
     """About how many vertices of complex ``b`` count: all but one for each simplex, or a few where there are many."""
     vertices = offsets[0, b + 1] - offsets[0, b]

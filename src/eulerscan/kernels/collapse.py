@@ -10,15 +10,15 @@ Where several vertices of a simplex are equally high, the one with the largest i
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .jit import inlined
 from .lanes import WIDTH, add, any_lane, at_least, but_not, cast, choose, differs, either, fill, load, multiply, store
 from .lanes import total as total_of_lanes
 
 HEIGHT, COEFFICIENT = 0, WIDTH
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def collapse(field, invalid, b, points, directions, weights, simplices, offsets, rows):
     """Fill the field of complex ``b``. False if a simplex has a vertex outside its complex.
 
@@ -43,7 +43,7 @@ def collapse(field, invalid, b, points, directions, weights, simplices, offsets,
     return True
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def _measure(field, invalid, start, count, points, directions, weights):
     """Heights, summed in float64 and rounded once; the coefficient of a vertex starts with its own weight."""
     one = field.dtype.type(1)
@@ -58,7 +58,7 @@ def _measure(field, invalid, start, count, points, directions, weights):
             store(invalid, 0, 0, choose(differs(height, height), fill(1.0), load(invalid, 0, 0)))
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def _edges(field, simplices, packed, length, first, last, start, count, weights, weighed):
     nothing, minus = fill(field.dtype.type(0)), field.dtype.type(-1)
     for i in range(first, last):
@@ -73,7 +73,7 @@ def _edges(field, simplices, packed, length, first, last, start, count, weights,
     return True
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def _triangles(field, simplices, packed, length, first, last, start, count, weights, weighed):
     nothing, one = fill(field.dtype.type(0)), field.dtype.type(1)
     for i in range(first, last):
@@ -95,7 +95,7 @@ def _triangles(field, simplices, packed, length, first, last, start, count, weig
     return True
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def _simplices(field, simplices, packed, size, length, first, last, start, count, weights, weighed):
     """Simplices with any number of vertices."""
     nothing, sign = fill(field.dtype.type(0)), field.dtype.type(1 if size % 2 else -1)
@@ -123,12 +123,12 @@ def _simplices(field, simplices, packed, size, length, first, last, start, count
     return True
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def _raise(field, vertex, amount):
     store(field, vertex, COEFFICIENT, add(load(field, vertex, COEFFICIENT), amount))
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def gather(gradient, share, field, b, simplices, offsets, rows):
     """Add to the gradient of each weight what stands in the coefficients of its simplex's top.
 

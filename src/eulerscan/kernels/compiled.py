@@ -6,48 +6,30 @@ each claims tasks until there are none.
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numba import njit
 
 from .addresses import array_at, arrays_at
 from .cells import make_cells, most_occupied, occupied
 from .collapse import collapse, gather
 from .grid import make_grid
+from .jit import cached, inlined
 from .lanes import WIDTH, add, cast, choose, differs, fill, load, store
 from .moments import descend_cells, draw_cells, weigh_cells
-from .planning import ascend, before, consistent, divide, most_vertices
+from .planning import ascending, before, consistent, most_vertices, ranges_of
 from .rows import turn
 from .sweep import descend, draw, weigh
 from .threads import claim
 
-SOURCES = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
 
-
-def _compiled(function: Callable[..., Any]) -> Any:
-    """Compile once a machine where the cache can be written, else once a process.
-
-    numba's cache notices a change of this file only; the name brings in the files that it builds on.
-    """
-    function.__qualname__ += f"_{SOURCES[:16]}"
-    try:
-        return njit(nogil=True, error_model="numpy", cache=True)(function)
-    except RuntimeError:
-        return njit(nogil=True, error_model="numpy")(function)
-
-
-@_compiled
+@cached
 def forward(counter, shares, addresses, sizes, real, index, rows, scale, saturation, result_address):
     """Fill the result ``[B, T, H]``; False if a simplex had a vertex outside its complex."""
     points, directions, thresholds, weights, simplices, offsets = arrays_at(addresses, sizes, real, index)
     num_complexes, num_directions, num_thresholds = offsets.shape[1] - 1, len(directions), len(thresholds)
     result = array_at(result_address, (num_complexes * num_directions, num_thresholds), real)
-    ranges = divide(offsets)
+    ranges = ranges_of(offsets)
     grid = make_grid(thresholds, scale, saturation)
     field = np.empty((most_vertices(offsets), 2 * WIDTH), points.dtype)
     cells = make_cells(grid, points, most_occupied(offsets))
@@ -73,7 +55,7 @@ def forward(counter, shares, addresses, sizes, real, index, rows, scale, saturat
                 _harvest(result, b * num_directions + start, width, curves, jumps, risen, invalid)
 
 
-@_compiled
+@cached
 def backward(
     counter, shares, addresses, sizes, real, index, rows, scale, saturation, gradient_address, summed, lengths
 ):  # fmt: skip
@@ -85,15 +67,14 @@ def backward(
     points, directions, thresholds, weights, simplices, offsets = arrays_at(addresses, sizes, real, index)
     num_complexes, num_directions, num_thresholds = offsets.shape[1] - 1, len(directions), len(thresholds)
     gradient = array_at(gradient_address, (num_complexes * num_directions, num_thresholds), real)
-    ranges = divide(offsets)
-    num_ranges, num_tasks, dim, of_grid = len(ranges) - 1, (len(ranges) - 1) * shares, points.shape[1], lengths[2] > 0
-    point_gradient, rest = _part(summed, shares, lengths[0])
-    point_gradient = point_gradient.reshape(shares, lengths[0] // max(1, dim), dim)
-    direction_gradient, rest = _part(rest, num_ranges, lengths[1])
-    direction_gradient = direction_gradient.reshape(num_ranges, lengths[1] // max(1, dim), dim)
+    ranges = ranges_of(offsets)
+    num_tasks = (len(ranges) - 1) * shares
+    point_gradient, rest = _vectors(summed, shares, lengths[0], points.shape[1])
+    direction_gradient, rest = _vectors(rest, len(ranges) - 1, lengths[1], points.shape[1])
     threshold_gradient, rest = _part(rest, num_tasks, lengths[2])
     scale_gradient, rest = _part(rest, num_tasks, lengths[3])
     weight_gradient, _ = _part(rest, shares, lengths[4])
+    of_grid = scale_gradient.shape[1] > 0
     grid = make_grid(thresholds, scale, saturation)
     field = np.empty((most_vertices(offsets), 2 * WIDTH), points.dtype)
     cells = make_cells(grid, points, len(field) if weight_gradient.shape[1] else most_occupied(offsets))
@@ -104,7 +85,7 @@ def backward(
     suffixes = np.zeros((WIDTH, num_thresholds + WIDTH))
     while True:
         task = claim(counter)
-        if task >= (len(ranges) - 1) * shares:
+        if task >= num_tasks:
             return True
         range_index, share = task // shares, task % shares
         for start in range(share * WIDTH, num_directions, shares * WIDTH):
@@ -117,7 +98,7 @@ def backward(
                 slope = 0.0
                 if occupied(offsets, b) >= cells.worth:
                     slope = descend_cells(
-                        point_gradient, share, direction_gradient, range_index, start, threshold_gradient, task,
+                        point_gradient, share, turned, threshold_gradient, task,
                         gradients, field, origin, count, width, points, block, grid, cells, of_grid,
                     )  # fmt: skip
                 elif not math.isinf(scale):
@@ -142,7 +123,7 @@ def backward(
                 store(turned, axis, 0, fill(0.0))
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def _harvest(result, row, width, curves, jumps, risen, invalid):
     """Sum up the jumps, write the curves of one complex to the rows of the result, and clear all that will be read again."""
     num_thresholds, nothing = result.shape[1], fill(0.0)
@@ -164,7 +145,7 @@ def _harvest(result, row, width, curves, jumps, risen, invalid):
         store(curves, lane, whole, nothing)
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def _sow(gradients, gradient, row, width):
     """Copy the gradient of the curves of one complex to ``gradients [8, H + 8]``."""
     num_thresholds = gradient.shape[1]
@@ -176,13 +157,20 @@ def _sow(gradients, gradient, row, width):
             gradients[lane, j] = gradient[row + lane, j]
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def _part(summed, copies, length):
     """The first so many copies of so many numbers, and the rest."""
     return summed[: copies * length].reshape(copies, length), summed[copies * length :]
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
+def _vectors(summed, copies, length, dim):
+    """The same where the numbers are vectors."""
+    part, rest = _part(summed, copies, length)
+    return part.reshape(copies, length // max(1, dim), dim), rest
+
+
+@inlined
 def _take_block(block, directions, start):
     """Copy up to eight directions into ``block [dim, 8]``; returns how many."""
     width = min(WIDTH, len(directions) - start)
@@ -193,12 +181,9 @@ def _take_block(block, directions, start):
     return width
 
 
-@_compiled
-def collect(summed, copies, lengths, real, addresses, sizes, factor):
-    """Fill the gradients at ``addresses``, as far as they have ``sizes``, with the sums of their copies, in a fixed order.
-
-    That of the thresholds lacks a ``factor`` still.
-    """
+@cached
+def collect(summed, copies, lengths, real, addresses, sizes, factors):
+    """Fill the gradients at ``addresses``, as far as they have ``sizes``, with the sums of their copies, in a fixed order."""
     for k in range(len(sizes)):
         part, summed = _part(summed, copies[k], lengths[k])
         gradient = array_at(addresses[k], (sizes[k],), real)
@@ -206,13 +191,13 @@ def collect(summed, copies, lengths, real, addresses, sizes, factor):
             total = 0.0
             for copy in range(copies[k]):
                 total += part[copy, i]
-            gradient[i] = total * factor if k == 2 else total
+            gradient[i] = factors[k] * total
 
 
-@_compiled
+@cached
 def plan(addresses, sizes, real, index, rows):
     """Whether thresholds ascend, the number of simplices, and that of the ranges; negative if offsets are not in order."""
     points, _, thresholds, weights, simplices, offsets = arrays_at(addresses, sizes, real, index)
     if not consistent(weights, simplices, offsets, rows, len(points)):
-        return ascend(thresholds), -1, -1
-    return ascend(thresholds), before(offsets, offsets.shape[1] - 1), len(divide(offsets)) - 1
+        return ascending(thresholds), -1, -1
+    return ascending(thresholds), before(offsets, offsets.shape[1] - 1), len(ranges_of(offsets)) - 1

@@ -14,9 +14,10 @@ import math
 from typing import Any
 
 from llvmlite import ir
+from numba import types
 from numba.extending import intrinsic
 
-from .lanes import WIDTH, multiply_add
+from .lanes import WIDTH, Lanes, multiply_add
 
 LARGEST = 700.0  # of either sign; beyond, the result is that of the largest
 TERMS = 14  # the next one is below the rounding of float64
@@ -28,6 +29,8 @@ LOG_2 = (float.fromhex("0x1.62E42FEEp-1"), float.fromhex("0x1.A39EF35793C76p-33"
 @intrinsic
 def exponential(typing: Any, x: Any) -> Any:
     """exp of eight float64. NaN gives that of the least."""
+    if x != Lanes(types.float64):
+        return None
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         (x,) = arguments

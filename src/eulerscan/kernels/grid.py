@@ -8,6 +8,8 @@ vertex then needs a single exponential of its own, since
 
 That works while both factors stay in range. A grid too long for its scale has windows of a few thresholds
 only, and tabulates them anew for every height.
+
+``decay`` in that case, ``factors`` and ``slopes`` are written on the way: room for the vertex at hand that is made once a call.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from .jit import inlined, inner
 from .lanes import WIDTH
 
 LARGEST_EXPONENT = 600.0
@@ -39,7 +41,7 @@ class Grid(NamedTuple):
     slopes: NDArray[np.float64]  # [1, 8], the gradients of its heights
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def make_grid(thresholds: NDArray[np.floating], scale: float, saturation: float) -> Grid:
     count = len(thresholds)
     fenced = np.empty(count + 2)
@@ -69,7 +71,7 @@ def make_grid(thresholds: NDArray[np.floating], scale: float, saturation: float)
     return Grid(fenced, padded, buckets, density, scale, saturation / scale, centre, decay, in_range, factors, slopes)
 
 
-@njit(nogil=True, error_model="numpy")
+@inner
 def tabulate(
     decay: NDArray[np.float64], fenced: NDArray[np.float64], scale: float, reach: float, height: float, first: int
 ) -> None:
@@ -81,7 +83,7 @@ def tabulate(
         first += WIDTH
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def first_at_least(fenced: NDArray[np.float64], buckets: NDArray[np.int64], density: float, height: float) -> int:
     """Index of the first threshold at or above ``height``; the number of thresholds if there is none."""
     count = len(fenced) - 2

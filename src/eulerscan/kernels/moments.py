@@ -16,10 +16,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from .cells import CELLS_A_CHUNK, CHUNK, CHUNKS, expand, inner
+from .cells import CELLS_A_CHUNK, CHUNK, CHUNKS, expand
 from .collapse import COEFFICIENT, HEIGHT
+from .jit import inlined, inner
 from .lanes import WIDTH, add, any_lane, cast, choose, differs, fill, fused, larger, load, multiply, smaller, store, total
 from .rows import deposit, evaluate, real, turn, whole
 
@@ -66,13 +66,15 @@ def _collect(field, first, last, moments, cells):
     return lowest, highest
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def _collect_by_parts(field, count, cells):
-    """Add all vertices to the moments, some of them first to others in the dtype of the field, which fit a faster cache.
+    """Add all vertices to the moments; in float32 some of them first to others of that dtype, which fit a faster cache.
 
     Good enough for the curves: where coefficients are whole numbers, the first moment stays exact, and the others count little.
     """
     moments, partial = cells.moments, cells.partial
+    if not len(partial):
+        return _collect(field, 0, count, moments, cells)
     lowest, highest = len(cells.ends), -1
     some = CHUNK * min(CHUNKS, 1 + len(cells.ends) // CELLS_A_CHUNK)
     for first in range(0, count, some):
@@ -85,7 +87,7 @@ def _collect_by_parts(field, count, cells):
     return lowest, highest
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def _take(series, moments, cell):
     """Move the moments of a cell to ``series [terms, 8]``, those of one power side by side."""
     for k in range(0, moments.shape[1], WIDTH):
@@ -138,7 +140,7 @@ def _pull(cell, suffixes, grid, cells, derivative):
         turn(pulls, WIDTH * cell, k, series, k, 0)
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def _reach(low, high, lowest, highest, suffixes, grid, cells, derivative):
     """Fill the pulls from ``low`` to ``high`` too, where those from ``lowest`` to ``highest`` are there."""
     if highest < lowest:
@@ -152,7 +154,7 @@ def _reach(low, high, lowest, highest, suffixes, grid, cells, derivative):
     return lowest, highest
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def _turn_gradients(sums, gradients, width):
     """Those of one threshold side by side; zero in the lanes without a direction."""
     for j in range(len(sums)):
@@ -162,14 +164,14 @@ def _turn_gradients(sums, gradients, width):
 
 @inner
 def descend_cells(
-    point_gradient, share, direction_gradient, range_index, start, threshold_gradient, task,
+    point_gradient, share, turned, threshold_gradient, task,
     gradients, field, origin, count, width, points, directions, grid, cells, of_grid,
 ):  # fmt: skip
     """Like :func:`.sweep.descend`, by moments; thresholds and scale only if ``of_grid``."""
     _turn_gradients(cells.sums, gradients, width)
     scale_gradient = _descend_to_grid(threshold_gradient, task, field, count, grid, cells) if of_grid else 0.0
     pulls, vertices, places, x, slopes = cells.pulls, cells.vertices, cells.places, cells.x, cells.slopes
-    turns, none = np.zeros((points.shape[1], WIDTH)), fill(field.dtype.type(0))
+    none = fill(field.dtype.type(0))
     lowest, highest = 0, -1
     for first in range(0, count, CHUNK):
         found, low, high = _place(field, first, min(first + CHUNK, count), cells, False)
@@ -190,15 +192,11 @@ def descend_cells(
                 direction = cast(load(directions, axis, 0), field)
                 for i in range(found):
                     point_gradient[share, origin + vertices[i], axis] += total(multiply(load(slopes, i, 0), direction))
-            if direction_gradient.shape[1]:
-                turned = none
+            if len(turned):
+                turn_of_chunk = none
                 for i in range(found):
-                    turned = fused(load(slopes, i, 0), fill(points[origin + vertices[i], axis]), turned)
-                store(turns, axis, 0, add(load(turns, axis, 0), cast(turned, turns)))
-    if direction_gradient.shape[1]:
-        for lane in range(width):
-            for axis in range(points.shape[1]):
-                direction_gradient[range_index, start + lane, axis] += turns[axis, lane]
+                    turn_of_chunk = fused(load(slopes, i, 0), fill(points[origin + vertices[i], axis]), turn_of_chunk)
+                store(turned, axis, 0, add(load(turned, axis, 0), cast(turn_of_chunk, turned)))
     return scale_gradient
 
 

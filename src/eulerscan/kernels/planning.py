@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from .cells import inner
+from .jit import inner
 
 SIMPLICES_A_RANGE = 2048
 MOST_RANGES = 64
@@ -17,7 +17,7 @@ MOST_ROWS = 2**16
 
 
 @inner
-def ascend(thresholds):
+def ascending(thresholds):
     """Whether all thresholds are finite and none is below the one before."""
     for j in range(len(thresholds)):
         if not math.isfinite(thresholds[j]) or (j > 0 and thresholds[j] < thresholds[j - 1]):
@@ -63,7 +63,7 @@ def most_vertices(offsets):
 
 
 @inner
-def divide(offsets):
+def ranges_of(offsets):
     """Bounds ``[ranges + 1]`` of consecutive complexes with about the same number of simplices."""
     num_complexes = offsets.shape[1] - 1
     total = before(offsets, num_complexes)

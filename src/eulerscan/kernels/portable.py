@@ -58,6 +58,11 @@ class Problem(NamedTuple):
         leaves = [None if t is None else t.detach().requires_grad_(needed) for t, needed in zip(tensors, needs, strict=True)]
         return differentiate(gradient, leaves, layout, create_graph=False)
 
+    @property
+    def is_current(self) -> bool:
+        """Torch looks after the memory."""
+        return True
+
 
 def differentiate(
     gradient: Tensor, inputs: Sequence[Tensor | None], layout: tuple[Any, ...], *, create_graph: bool

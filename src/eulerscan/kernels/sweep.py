@@ -13,28 +13,28 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from .collapse import COEFFICIENT, HEIGHT
 from .exponential import exponential
 from .grid import first_at_least, tabulate
+from .jit import inlined
 from .lanes import WIDTH, add, cast, differs, divide, fill, fused, load, lowest, marked, multiply, store, total
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def _touched(field, v, width):
     """The directions, as bits, in which vertex ``v`` is the top of anything that does not cancel."""
     return marked(differs(load(field, v, COEFFICIENT), fill(field.dtype.type(0)))) & ((1 << width) - 1)
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def _exponentiate(factors, field, v, scale, centre):
     """Set the factors to those of vertex ``v``: see :mod:`.grid`."""
     offset = add(cast(load(field, v, HEIGHT), factors), fill(-centre))
     store(factors, 0, 0, exponential(multiply(fill(scale), offset)))
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def draw(curves, jumps, field, count, width, grid):
     """Add all vertices of a field to ``curves [8, H + 8]``, and to ``jumps [H + 8, 8]`` where they are saturated."""
     fenced, _, buckets, density, scale, reach, centre, decay, in_range, factors, _ = grid
@@ -63,7 +63,7 @@ def draw(curves, jumps, field, count, width, grid):
             jumps[j, lane] += coefficient
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def descend(
     point_gradient, share, turned, threshold_gradient, task,
     gradients, field, origin, count, width, points, directions, grid, of_grid,
@@ -122,7 +122,7 @@ def descend(
     return scale_gradient
 
 
-@njit(nogil=True, forceinline=True, error_model="numpy")
+@inlined
 def weigh(field, gradients, suffixes, count, width, grid):
     """Replace every coefficient of a field by the derivative with respect to it.
 

@@ -36,15 +36,19 @@ def claim(typing: Any, counter: Any) -> Any:
     return types.int64(counter), generate
 
 
-def run(kernel: Callable[..., bool], num_threads: int, *arguments: Any) -> bool:
-    """Call ``kernel(counter, *arguments)`` on several threads, this one included; whether all returned true."""
+def run(kernel: Callable[..., bool], num_threads: int, *arguments: Any, kept: object = None) -> bool:
+    """Call ``kernel(counter, *arguments)`` on several threads, this one included; whether all returned true.
+
+    ``kept`` is what addresses among the arguments belong to. It lives until the last thread is done, which after an error or
+    Ctrl-C may be later than the caller.
+    """
     counter = np.zeros(1, np.int64)
     if num_threads == 1:
         return kernel(counter, *arguments)
     tickets = list(range(num_threads - 1))
     outcomes: SimpleQueue[bool | BaseException] = SimpleQueue()
 
-    def help() -> None:
+    def help(kept: object = kept) -> None:
         try:
             tickets.pop()
         except IndexError:

@@ -24,7 +24,6 @@ from ..training import Training
 from .graphs import GraphNetwork
 from .numbers import SMALL_GRAPHS
 
-
 LETTERS = Augmentation(rotate=10.0, stretch=0.1, jitter=0.05)  # what leaves a letter readable
 
 
