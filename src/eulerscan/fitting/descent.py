@@ -60,6 +60,7 @@ class Descent:
             )
 
     def make(self, state: Tensor, scale: float) -> torch.optim.Optimizer:
+        """An optimiser of the state, with the length of a step that suits the scale."""
         if self.optimiser == "lbfgs":
             return torch.optim.LBFGS(
                 [state], lr=1, max_iter=1, history_size=20, tolerance_grad=0, tolerance_change=0, line_search_fn="strong_wolfe"
@@ -71,7 +72,7 @@ class Descent:
         return torch.optim.Adam([state], lr=lr, betas=(0.9, 0.99), eps=1e-16)
 
 
-class Path(NamedTuple):
+class Course(NamedTuple):
     """Where a descent came to, and how."""
 
     state: Tensor
@@ -82,12 +83,12 @@ class Path(NamedTuple):
     stopped: Stopped
 
 
-def descend(start: Tensor, stages: Sequence[Stage], plain: Loss, how: Descent, *, reach: float, report: Report) -> Path:
+def descend(start: Tensor, stages: Sequence[Stage], plain: Loss, how: Descent, *, reach: float, report: Report) -> Course:
     """Go down from ``start`` through all stages, each from the best state of the one before.
 
     Losses at different scales cannot be compared, so the best state is that of the last stage, if it is better than the start
     there. Where the loss or the state is no longer finite, or the state is far beyond its start and ``reach``, the descent
-    ends with the best state of that stage. ``plain`` is the last loss without extra terms, which is what the path reports.
+    ends with the best state of that stage. ``plain`` is the last loss without extra terms, which is what the course reports.
     """
     state = start.detach().clone().requires_grad_()
     far = FAR * max(reach, float(start.abs().max()))
@@ -106,7 +107,7 @@ def descend(start: Tensor, stages: Sequence[Stage], plain: Loss, how: Descent, *
         if not at_end < at_start and at_start > how.tolerance:
             stopped = stopped if stopped == "diverged" else "no improvement"
             state = start
-        return Path(state.detach(), float(plain(start)), float(plain(state)), losses, scales, stopped)
+        return Course(state.detach(), float(plain(start)), float(plain(state)), losses, scales, stopped)
 
 
 def warn_of(stopped: Stopped, steps: int, how: Descent) -> None:

@@ -12,13 +12,13 @@ from torch import Tensor
 from .. import directions as spheres
 from ..checks import positive
 from ..complexes import Complex
+from ..extent import MARGIN
 from ..functional import ect
 from ..functional import thresholds as even_thresholds
 from ..losses import soft_scale
 from ..shapes import Shape, as_complex
 from .inverse import Transform, sharpest
 
-RADIUS = 1.1
 NUM_STAGES = 4
 
 
@@ -54,6 +54,7 @@ class Goal:
         return (points.to(self.centre) - self.centre) / self.radius
 
     def outward(self, points: Tensor) -> Tensor:
+        """From the coordinates of the heights back to those of the target."""
         return points * self.radius + self.centre
 
     def difference(self, scale: float) -> Callable[[Complex, Tensor], Tensor]:
@@ -127,7 +128,7 @@ def _of_shape(
     everything = target.points if start is None else torch.cat([target.points, start.points.to(target.points)])
     radius = float(torch.linalg.vector_norm(everything - centre, dim=1).max()) or 1.0
     inside = target.with_points((target.points - centre) / radius)
-    thresholds = even_thresholds(num_thresholds, RADIUS, device=centre.device, dtype=centre.dtype)
+    thresholds = even_thresholds(num_thresholds, MARGIN, device=centre.device, dtype=centre.dtype)
     if connected:
         # One number for both: the curves of surfaces count pieces and holes, whatever the number of vertices.
         total = divisor = peak(ect(inside, directions, thresholds))
@@ -140,7 +141,7 @@ def _of_shape(
         num_points=(num_points or len(target.points)) if start is None else len(start.points),
         directions=directions,
         thresholds=thresholds,
-        scales=checked_scales(scales, soft_scale(RADIUS), 4 * max(1, num_thresholds - 1) / (2 * RADIUS)),
+        scales=checked_scales(scales, soft_scale(MARGIN), 4 * max(1, num_thresholds - 1) / (2 * MARGIN)),
         centre=centre,
         radius=radius,
     )
@@ -232,6 +233,7 @@ def checked_scales(scales: Sequence[float] | None, soft: float, sharp: float) ->
 
 
 def not_sharper(own: float, scales: tuple[float, ...]) -> tuple[float, ...]:
+    """The scales, if a target that is itself as sharp as ``own`` can be blurred to all of them."""
     if scales[-1] > own:
         raise ValueError(f"scales must not be sharper than that of the target, {own:g}, got {scales[-1]:g}.")
     return scales

@@ -12,11 +12,12 @@ from torch import Tensor
 
 from ..checks import positive
 from ..complexes import Complex
+from ..extent import MARGIN
 from ..extras import progress_bar
 from ..losses import edge_length_loss, edge_lengths, laplacian_loss
 from ..shapes import Shape
 from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of
-from .goals import RADIUS, Goal, for_points, one_complex
+from .goals import Goal, for_points, one_complex
 from .inverse import Transform, back_project, uniform_in_ball
 from .results import Fit, found
 
@@ -130,17 +131,17 @@ def fit_points(
                 callback(step, loss, source.with_points(goal.outward(points)))
 
         best = descend(begin, stages, plain, how, reach=goal.reach, report=report)
-        paths, enough = [best], max(tolerance, ENOUGH * best.start_loss)
-        while len(paths) < restarts and (given is None or best.loss > enough):
+        courses, enough = [best], max(tolerance, ENOUGH * best.start_loss)
+        while len(courses) < restarts and (given is None or best.loss > enough):
             begin = _start(where, target, goal, generator) if given is None else _kicked(best.state, goal, generator)
             again = how if given is None else replace(how, learning_rate=LONGER * learning_rate)
-            paths.append(descend(begin, stages, plain, again, reach=goal.reach, report=report))
-            best = min(paths, key=lambda path: path.loss)
+            courses.append(descend(begin, stages, plain, again, reach=goal.reach, report=report))
+            best = min(courses, key=lambda course: course.loss)
     if given is not None:
-        best = best._replace(start_loss=paths[0].start_loss)
+        best = best._replace(start_loss=courses[0].start_loss)
     warn_of(best.stopped, len(best.losses), how)
     settings = {"start": where, "restarts": restarts, "laplacian": laplacian, "edge_length": edge_length}
-    return found(goal, source.with_points(goal.outward(best.state)), goal.directions, best, paths, how, settings)
+    return found(goal, source.with_points(goal.outward(best.state)), goal.directions, best, courses, how, settings)
 
 
 def _where_to_start(start: object, target: object) -> str:
@@ -155,7 +156,7 @@ def _start(where: str, target: Shape | Transform, goal: Goal, generator: torch.G
     """Points to begin with, in the coordinates of the heights."""
     if where == "random":
         ball = uniform_in_ball(goal.num_points, len(goal.centre), generator)
-        return ball.to(goal.centre) * (goal.reach / RADIUS)
+        return ball.to(goal.centre) * (goal.reach / MARGIN)
     if not isinstance(target, Transform):
         # Blurred less than a step, as good as exact.
         sharp = goal.scales[-1]
@@ -165,7 +166,7 @@ def _start(where: str, target: Shape | Transform, goal: Goal, generator: torch.G
 
 def _kicked(points: Tensor, goal: Goal, generator: torch.Generator | None) -> Tensor:
     """The points moved at random: those that are caught in a wrong place find another way, the others come back."""
-    return points + KICK * goal.reach / RADIUS * torch.randn(points.shape, generator=generator).to(points)
+    return points + KICK * goal.reach / MARGIN * torch.randn(points.shape, generator=generator).to(points)
 
 
 def _points_stage(source: Complex, goal: Goal, scale: float, terms: Sequence[Term]) -> Stage:

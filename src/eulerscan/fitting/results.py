@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..complexes import Complex
-from .descent import Descent, Path, Stopped
+from .descent import Course, Descent, Stopped
 from .goals import Goal
 
 
@@ -48,9 +48,15 @@ class Fit:
 
 
 def found(
-    goal: Goal, shape: Complex, directions: Tensor, best: Path, paths: Sequence[Path], how: Descent, settings: Mapping[str, Any]
+    goal: Goal,
+    shape: Complex,
+    directions: Tensor,
+    best: Course,
+    courses: Sequence[Course],
+    how: Descent,
+    settings: Mapping[str, Any],
 ) -> Fit:
-    """The best path as a result."""
+    """The best course as a result."""
     return Fit(
         shape=shape,
         directions=directions,
@@ -62,7 +68,7 @@ def found(
         history=torch.tensor(best.losses),
         scales=torch.tensor(best.scales),
         stopped=best.stopped,
-        restart_losses=tuple(path.loss for path in paths),
+        restart_losses=tuple(course.loss for course in courses),
         settings={
             "num_points": goal.num_points,
             "num_directions": len(directions),

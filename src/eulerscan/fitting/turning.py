@@ -13,13 +13,14 @@ from torch import Tensor
 from .. import directions as spheres
 from ..checks import positive
 from ..complexes import Complex
+from ..extent import MARGIN
 from ..extras import progress_bar
 from ..functional import ect
 from ..functional import thresholds as even_thresholds
 from ..losses import soft_scale
 from ..shapes import Shape
 from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of
-from .goals import RADIUS, Goal, checked_scales, not_sharper, one_complex, peak
+from .goals import Goal, checked_scales, not_sharper, one_complex, peak
 from .inverse import Transform
 from .results import Fit, found
 
@@ -89,26 +90,26 @@ def fit_directions(
             if callback is not None:
                 callback(step, loss, _directions(weight, on_sphere).clone())
 
-        paths = [descend(begin.to(goal.centre), stages, plain, how, reach=1.0, report=report)]
-        state = paths[0].state
+        courses = [descend(begin.to(goal.centre), stages, plain, how, reach=1.0, report=report)]
+        state = courses[0].state
         for _ in range(restarts):
             elsewhere = _better_places(complex, goal, _directions(state, on_sphere))
             if elsewhere is None:
                 break
-            paths.append(descend(elsewhere, stages, plain, how, reach=1.0, report=report))
-            before, after = (_errors(complex, goal, _directions(one, on_sphere)) for one in (state, paths[-1].state))
-            state = torch.where((after < before)[:, None], paths[-1].state, state)
-    loss, stopped = float(plain(state)), paths[0].stopped
-    best = paths[0]._replace(
+            courses.append(descend(elsewhere, stages, plain, how, reach=1.0, report=report))
+            before, after = (_errors(complex, goal, _directions(one, on_sphere)) for one in (state, courses[-1].state))
+            state = torch.where((after < before)[:, None], courses[-1].state, state)
+    loss, stopped = float(plain(state)), courses[0].stopped
+    best = courses[0]._replace(
         state=state,
         loss=loss,
-        stopped="steps" if stopped == "no improvement" and loss < paths[0].start_loss else stopped,
-        losses=[loss for path in paths for loss in path.losses],
-        scales=[scale for path in paths for scale in path.scales],
+        stopped="steps" if stopped == "no improvement" and loss < courses[0].start_loss else stopped,
+        losses=[loss for course in courses for loss in course.losses],
+        scales=[scale for course in courses for scale in course.scales],
     )
-    warn_of(best.stopped, len(paths[0].losses), how)
+    warn_of(best.stopped, len(courses[0].losses), how)
     settings = {"start": "random" if start is None else "given", "restarts": restarts, "on_sphere": on_sphere}
-    return found(goal, complex, _directions(best.state, on_sphere), best, paths, how, settings)
+    return found(goal, complex, _directions(best.state, on_sphere), best, courses, how, settings)
 
 
 def _goal(
@@ -131,7 +132,7 @@ def _goal(
             raise ValueError(f"target must have points of dimension {shape.dim} like the shape, got {other.dim}.")
         largest = max(float(torch.linalg.vector_norm(one.points, dim=1).max()) for one in (shape, other)) or 1.0
         spread = spheres.uniform(positive(num_directions, "num_directions"), shape.dim, **like)
-        thresholds = even_thresholds(positive(num_thresholds, "num_thresholds"), RADIUS * largest, **like)
+        thresholds = even_thresholds(positive(num_thresholds, "num_thresholds"), MARGIN * largest, **like)
 
         def at(scale: float) -> Tensor:
             return ect(other, spread, thresholds, scale=scale)[0]
