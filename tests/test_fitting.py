@@ -123,6 +123,27 @@ def test_a_given_start_is_moved_at_random_and_tried_again_while_much_is_left(gen
     assert len(fit_points(target, start=start, restarts=3, steps=200, generator=generator).restart_losses) == 1
 
 
+def test_a_given_start_is_moved_the_same_way_in_every_call(generator):
+    graph = testing.random_graph(12, 20, generator=generator, **FLOAT32).complex
+    start = graph.with_points(graph.points + 0.2 * torch.randn(graph.points.shape, generator=generator))
+    state = torch.random.get_rng_state()
+    one, two = (fit_points(graph, start=start, restarts=3, steps=8, num_directions=16) for _ in range(2))
+    assert len(one.restart_losses) == 3
+    assert torch.equal(one.shape.points, two.shape.points)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    other = fit_points(graph, start=start, restarts=3, steps=8, num_directions=16, generator=generator)
+    assert other.restart_losses[0] == one.restart_losses[0]
+    assert other.restart_losses[1] != one.restart_losses[1]
+
+
+def test_the_learning_rate_of_the_kept_fit_is_remembered(generator):
+    target, start = circle(10, generator), 0.5 * circle(10, generator)
+    plain, again = (fit_points(target, start=start, restarts=n, steps=4) for n in (1, 3))
+    assert again.loss < plain.loss
+    assert [fit.settings["learning_rate"] for fit in (plain, again)] == [0.1, 0.1]
+    assert [fit.settings["best_learning_rate"] for fit in (plain, again)] == [0.1, 0.25]
+
+
 def test_vertices_of_a_graph_that_were_caught_are_set_free(generator):
     """Of 45 graphs jittered by a tenth plain descent left more than 2 % in five; this is one of them."""
     generator.manual_seed(202)

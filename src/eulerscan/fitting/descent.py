@@ -81,6 +81,7 @@ class Course(NamedTuple):
     losses: list[float]  # one a step, at the scale of that step
     scales: list[float]
     stopped: Stopped
+    learning_rate: float
 
 
 def descend(start: Tensor, stages: Sequence[Stage], plain: Loss, how: Descent, *, reach: float, report: Report) -> Course:
@@ -107,7 +108,7 @@ def descend(start: Tensor, stages: Sequence[Stage], plain: Loss, how: Descent, *
         if not at_end < at_start and at_start > how.tolerance:
             stopped = stopped if stopped == "diverged" else "no improvement"
             state = start
-        return Course(state.detach(), float(plain(start)), float(plain(state)), losses, scales, stopped)
+        return Course(state.detach(), float(plain(start)), float(plain(state)), losses, scales, stopped, how.learning_rate)
 
 
 def warn_of(stopped: Stopped, steps: int, how: Descent) -> None:

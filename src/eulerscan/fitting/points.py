@@ -89,7 +89,8 @@ def fit_points(
         extra_loss: Any other loss of the fitted complex, in the coordinates of the target. Does not fade.
         progress: Whether to show a bar, on a terminal and if tqdm is installed.
         callback: Called with the step, its loss, and the complex after it.
-        generator: Where random starts come from.
+        generator: Where random starts come from, and the moves at random of a given one; by default torch's own for the
+            former, and one with seed 0 for the latter, so that a fit from a given start is always the same.
 
     Example:
         >>> circle = torch.nn.functional.normalize(torch.randn(100, 2), dim=1)
@@ -130,10 +131,11 @@ def fit_points(
             if callback is not None:
                 callback(step, loss, source.with_points(goal.outward(points)))
 
+        kicks = generator or torch.Generator().manual_seed(0)
         best = descend(begin, stages, plain, how, reach=goal.reach, report=report)
         courses, enough = [best], max(tolerance, ENOUGH * best.start_loss)
         while len(courses) < restarts and (given is None or best.loss > enough):
-            begin = _start(where, target, goal, generator) if given is None else _kicked(best.state, goal, generator)
+            begin = _start(where, target, goal, generator) if given is None else _kicked(best.state, goal, kicks)
             again = how if given is None else replace(how, learning_rate=LONGER * learning_rate)
             courses.append(descend(begin, stages, plain, again, reach=goal.reach, report=report))
             best = min(courses, key=lambda course: course.loss)
@@ -164,9 +166,10 @@ def _start(where: str, target: Shape | Transform, goal: Goal, generator: torch.G
     return back_project(target, goal.num_points, generator=generator).to(goal.centre)
 
 
-def _kicked(points: Tensor, goal: Goal, generator: torch.Generator | None) -> Tensor:
+def _kicked(points: Tensor, goal: Goal, generator: torch.Generator) -> Tensor:
     """The points moved at random: those that are caught in a wrong place find another way, the others come back."""
-    return points + KICK * goal.reach / MARGIN * torch.randn(points.shape, generator=generator).to(points)
+    kick = torch.randn(points.shape, generator=generator, device=generator.device).to(points)
+    return points + KICK * goal.reach / MARGIN * kick
 
 
 def _points_stage(source: Complex, goal: Goal, scale: float, terms: Sequence[Term]) -> Stage:

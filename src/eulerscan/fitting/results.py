@@ -30,7 +30,8 @@ class Fit:
         stopped: ``"steps"`` (all were made), ``"tolerance"`` (the loss became that small), or, with a warning and the best
             state kept, ``"diverged"`` or ``"no improvement"``.
         restart_losses: The loss that each start came to; the best one is kept.
-        settings: What it was called with, defaults filled in.
+        settings: What it was called with, defaults filled in; and ``best_learning_rate``, that of the descent that was kept,
+            which is larger than ``learning_rate`` where points were moved at random before it.
     """
 
     shape: Complex
@@ -75,6 +76,7 @@ def found(
             "num_thresholds": len(goal.thresholds),
             "scales": goal.scales,
             **asdict(how),
+            "best_learning_rate": best.learning_rate,
             **settings,
         },
     )
