@@ -143,7 +143,10 @@ class ECTCNN(Classifier):
 
     @staticmethod
     def make_transform(dim: int, head: Options, **options: Any) -> ECTLayer:
-        """In space the directions of a closed axis start on a closed curve."""
+        """Circular convolutions in space begin with directions on a closed curve (:func:`directions.loop`).
+
+        So neighbouring rows are neighbouring directions, and the last row is next to the first.
+        """
         if head["circular"] and dim == 3 and options.get("directions") is None:
             options["directions"] = loop(options.get("num_directions", 16), dtype=torch.float64)
         return ECTLayer(dim, **options)
