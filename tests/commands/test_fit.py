@@ -2,10 +2,15 @@ import json
 
 import numpy as np
 import pytest
+import torch
 import trimesh
 from PIL import Image
 
 import eulerscan as es
+from eulerscan import testing
+from eulerscan.convert import write
+from eulerscan.fitting import fit_points
+from eulerscan.plot.fits import Recorder
 
 
 @pytest.fixture
@@ -49,6 +54,33 @@ def test_a_mesh_is_bent_to_another(run, tmp_path):
     assert bent.euler_characteristic().tolist() == [2]
     extent = bent.points.amax(dim=0) - bent.points.amin(dim=0)
     assert extent[0] > 1.1 * extent[2]
+
+
+def test_a_graph_is_tried_again_unless_told_otherwise(run, tmp_path, generator):
+    graph = testing.random_graph(8, 12, generator=generator, dtype=torch.float32).complex
+    start = graph.with_points(graph.points + 0.2 * torch.randn(graph.points.shape, generator=generator))
+    write(graph, tmp_path / "graph.npz")
+    write(start, tmp_path / "start.npz")
+    options = ["--start", tmp_path / "start.npz", "--steps", 4]
+    run("fit", tmp_path / "graph.npz", *options, "--output", tmp_path / "again.npz")
+    run("fit", tmp_path / "graph.npz", *options, "--output", tmp_path / "once.npz", "--restarts", 1)
+    for name, restarts in (("again", None), ("once", 1)):
+        fit = fit_points(graph, start=start, steps=4, restarts=restarts, generator=torch.Generator().manual_seed(0))
+        assert len(fit.restart_losses) == (restarts or 10)
+        torch.testing.assert_close(es.read(tmp_path / f"{name}.npz").points, fit.shape.points)
+    assert not torch.equal(es.read(tmp_path / "again.npz").points, es.read(tmp_path / "once.npz").points)
+
+
+def test_the_way_from_a_given_start_leads_through_all_ends_that_were_the_best(generator):
+    target, start = torch.rand(10, 2, generator=generator), torch.rand(10, 2, generator=generator)
+    recorder = Recorder(every=1)
+    fit = fit_points(target, start=start, restarts=3, steps=4, callback=recorder)
+    first, second, third = fit.restart_losses
+    states = recorder.best(fit)
+    assert second < first
+    assert len(states) == 4 + 4 + 4 * (third < second) + 1
+    assert states[0] is recorder.paths[0][0]
+    assert states[-1] is fit.shape
 
 
 def test_slips_are_named_before_any_work(run, circle, tmp_path):

@@ -24,7 +24,7 @@ def fit(
     num_directions: int | None = None,
     num_thresholds: int = 64,
     steps: int = 600,
-    restarts: int = 1,
+    restarts: int | None = None,
     seed: int = 0,
     figure: Path | None = None,
     animation: Path | None = None,
@@ -42,8 +42,9 @@ def fit(
         num_directions: Directions to look from. Default: 64 in the plane, 128 in space.
         num_thresholds: Thresholds in each direction; more see finer details.
         steps: Steps of descent in all.
-        restarts: Random starts to try; the best result is kept.
-        seed: Of random starts.
+        restarts: Starts to try; the best result is kept. After --start they are the best result so far, moved at random, until
+            little is left. Default: 1, and up to 10 where --start is a graph.
+        seed: Of random starts and moves.
         figure: Picture of start, result and target, such as fit.png.
         animation: Moving picture of the fit, such as fit.gif.
         overwrite: Replace files that are there already.

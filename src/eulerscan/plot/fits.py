@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,9 +36,14 @@ class Recorder:
             self.paths[-1].append(shape)
 
     def best(self, fit: Fit) -> list[Complex]:
-        """The states on the way from the start that came furthest, from the first step to the result."""
-        path = min(range(len(self.paths)), key=fit.restart_losses.__getitem__)
-        return [*self.paths[path], fit.shape]
+        """The states on the way from the start that came furthest, from the first step to the result.
+
+        Where the start was given, every further one was the best end so far: the way leads through all ends that were the best.
+        """
+        losses = fit.restart_losses
+        best = [i for i, loss in enumerate(losses) if loss < min(losses[:i], default=math.inf)]
+        way = best if fit.settings["start"] == "given" else best[-1:]
+        return [state for i in way for state in self.paths[i]] + [fit.shape]
 
 
 def draw_points(before: Complex, after: Complex, target: Complex, path: Path | str) -> None:
