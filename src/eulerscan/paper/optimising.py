@@ -100,7 +100,7 @@ def _draw_directions(cloud: Tensor, start: Tensor, fit: Fit, target: Transform, 
     losses.semilogy(fit.history)
     if len(fit.restart_losses) > 1:
         losses.axvline(fit.settings["steps"], color="0.5", linestyle=":")
-        losses.set_title("dotted: from better places on")
+        losses.set_title("loss; restart dotted")
     losses.set(xlabel="step", ylabel="mean squared difference")
     for ending in ("png", "pdf"):
         plot.save(figure, path.with_suffix(f".{ending}"), dpi=150)
