@@ -148,7 +148,7 @@ def modelnet(seeds: int, as_published: bool) -> Iterator[Run]:
     settings = Training(epochs=30, learning_rate=2e-3, schedule="cosine", augmentation=Augmentation(rotate=18.0, jitter=0.01))
     ours = Architecture("cnn", None, 96, 32, scale=20.0, circular=True, increments=True, hidden=(100, 100), dropout=0.3)
     rows = (
-        ("ECT+CNN, 100K", replace(ours, hidden=(40, 100))),
+        ("ECT+CNN, 100K", replace(ours, num_thresholds=24, hidden=(64, 64), dropout=0.1)),
         ("ECT+CNN", ours),
         ("ECT+Deep Sets", Architecture("deepsets", "modelnet", increments=True)),
     )

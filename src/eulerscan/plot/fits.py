@@ -50,8 +50,8 @@ def draw_points(before: Complex, after: Complex, target: Complex, path: Path | s
     """Two pictures side by side: the target in grey, and on it the state after the first step, and the last."""
     picture = figure(8, 4)
     for column, (shape, title) in enumerate(((before, "first step"), (after, "result"))):
-        _draw_over(target, shape, picture.add_subplot(1, 2, 1 + column, projection="3d" if target.dim == 3 else None))
-        picture.axes[-1].set_title(title)
+        _draw_over(target, shape, _axes(picture, target.dim, 1, 2, 1 + column))
+        picture.axes[-1].set_title(f"{title} in red, target in grey")
     save(picture, path, dpi=150)
 
 
@@ -70,17 +70,24 @@ def _pictures(shapes: Sequence[Complex], target: Complex) -> Iterator[Any]:
     canvas = require("matplotlib.backends.backend_agg", extra="plot").FigureCanvasAgg
     for shape in shapes:
         picture = figure(4, 4)
-        _draw_over(target, shape, picture.add_subplot(projection="3d" if target.dim == 3 else None))
+        _draw_over(target, shape, _axes(picture, target.dim))
         drawn = canvas(picture)
         drawn.draw()
         yield image.fromarray(np.asarray(drawn.buffer_rgba())[..., :3].copy())
 
 
+def _axes(picture: Any, dim: int, *place: int) -> Any:
+    """In space what is drawn last lies in front, however near."""
+    return picture.add_subplot(*place, projection="3d", computed_zorder=False) if dim == 3 else picture.add_subplot(*place)
+
+
 def _draw_over(target: Complex, shape: Complex, ax: Any) -> None:
     """The points of the target in grey, larger than those of the shape on top of them, and nothing far away from it."""
-    plot_shape(Complex(target.points), ax, colour="0.75", size=30)
-    plot_shape(shape, ax, colour="C3", size=6)
+    plot_shape(Complex(target.points), ax, colour="0.8", size=20)
+    plot_shape(shape, ax, colour="C3", size=8)
     low, high = target.points.amin(dim=0), target.points.amax(dim=0)
     margin = 0.15 * float((high - low).max())
     for axis, name in enumerate("xyz"[: target.dim]):
-        ax.set(**{f"{name}lim": (float(low[axis]) - margin, float(high[axis]) + margin)})
+        ax.set(**{f"{name}lim": (float(low[axis]) - margin, float(high[axis]) + margin), f"{name}label": name})
+        ax.locator_params(axis=name, nbins=4)
+    ax.set_aspect("equal")  # in space the limits come first
