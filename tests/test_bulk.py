@@ -198,14 +198,36 @@ def test_a_second_run_does_nothing_and_a_lost_part_is_made_again(source, tmp_pat
     assert content(tmp_path) == whole
 
 
+def with_a_footer_that_begins_otherwise(file):
+    begin = len(file) - 8 - int.from_bytes(file[-8:-4], "little")
+    return file[:begin] + bytes([file[begin] ^ 255]) + file[begin + 1 :]
+
+
 def test_a_damaged_part_is_made_again(source, tmp_path):
     transform_folder(source, SMALL, tmp_path, shards=4)
     whole = content(tmp_path)
-    for damage in (lambda file: file[: len(file) // 2], lambda file: b"", lambda file: b"junk" * 100):
-        part = tmp_path / "parts" / "part-00001.parquet"
-        part.write_bytes(damage(part.read_bytes()))
+    part = tmp_path / "parts" / "part-00001.parquet"
+    for damaged in (
+        lambda file: file[: len(file) // 2],
+        lambda file: b"",
+        lambda file: b"junk" * 100,
+        with_a_footer_that_begins_otherwise,
+    ):
+        part.write_bytes(damaged(part.read_bytes()))
+        with pytest.raises(ValueError, match=r"part-00001\.parquet is no file of `eulerscan transform`, or it is damaged"):
+            parquet_metadata(part)
         transform_folder(source, SMALL, tmp_path)
         assert content(tmp_path) == whole
+
+
+def test_a_part_that_may_not_be_read_is_no_damaged_part(source, tmp_path, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    transform_folder(source, SMALL, tmp_path, shards=2)
+    monkeypatch.setattr("pyarrow.parquet.read_metadata", refuse)
+    with pytest.raises(PermissionError):
+        transform_folder(source, SMALL, tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["{}", "[]", "", "{", '{"settings": {}, "fingerprint": "", "shards": 0, "files": 1}', "\0"])
@@ -279,7 +301,8 @@ def test_a_damaged_file_of_transforms_is_named(source, ending, tmp_path):
     path = tmp_path / f"a.{ending}"
     write_transforms(path, SMALL, transformed(source, SMALL, []))
     whole = path.read_bytes()
-    for damaged in (whole[: len(whole) // 2], b"junk", b""):
+    altered = (with_a_footer_that_begins_otherwise(whole), whole[:4] + b"\xff" + whole[5:]) if ending == "parquet" else ()
+    for damaged in (whole[: len(whole) // 2], b"junk", b"", *altered):
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match=rf"a\.{ending} is no file of `eulerscan transform`, or it is damaged") as error:
             load_transforms(path)

@@ -131,7 +131,10 @@ def _naming(path: Path) -> Iterator[None]:
     """Whatever is wrong with a file is said with its name."""
     try:
         yield
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        # What the system refuses has a number. Without one, pyarrow could not make sense of what it read.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         raise ValueError(f"{path} is no file of `eulerscan transform`, or it is damaged: {error}.") from error
 
 
