@@ -133,3 +133,14 @@ def test_options_of_another_kind_are_an_error_of_each_file(folder):
     batches, errors = read_many(sorted(folder.glob("*.off")), positions="pos")
     assert not batches
     assert "options of OFF files" in str(errors[0])
+
+
+def test_the_default_device_of_others_does_not_matter(folder):
+    """Files are read into main memory, also where new tensors would be elsewhere."""
+    paths = sorted(folder.glob("*.off"))
+    with torch.device("meta"):  # first: what follows from the triangles is remembered
+        batches, errors = read_many(paths)
+    expected, wrong = read_many(paths)
+    assert errors.keys() == wrong.keys()
+    assert batches[3].positions == expected[3].positions
+    torch.testing.assert_close(batches[3].complex.points, expected[3].complex.points, rtol=0, atol=0)

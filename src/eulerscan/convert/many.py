@@ -121,10 +121,10 @@ def _connect(meshes: tuple[tuple[int, bytes], ...]) -> tuple[Complex, list[_Arra
     columns = [np.frombuffer(triangles, np.int64).reshape(3, -1) for _, triangles in meshes]
     joined = np.concatenate([some + start for some, start in zip(columns, starts, strict=False)], axis=1)
     level = unique(torch.from_numpy(joined))
-    used = torch.zeros(int(starts[-1]), dtype=torch.bool).index_fill(0, level.reshape(-1), True)
+    used = torch.zeros(int(starts[-1]), dtype=torch.bool, device="cpu").index_fill(0, level.reshape(-1), True)
     position = used.cumsum(0) - 1
     batch = torch.from_numpy(np.repeat(np.arange(len(meshes)), sizes))[used]
-    nowhere = torch.zeros(len(batch), 1)
+    nowhere = torch.zeros(len(batch), 1, device="cpu")
     complex = Complex(nowhere, [position[level]] if level.numel() else [], batch=batch, num_complexes=len(meshes)).closure()
     return complex, np.split(used.numpy(), starts[1:-1])
 
