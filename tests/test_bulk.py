@@ -1,9 +1,12 @@
 """Shards: the same transforms wherever they are made, whatever happens meanwhile."""
 
 import csv
+import multiprocessing
 import os
 import signal
+import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -180,9 +183,20 @@ needs_fork = pytest.mark.skipif(sys.platform != "linux", reason="processes are f
 
 
 @needs_fork
-def test_parts_are_the_same_in_processes_that_are_forked(source, tmp_path):
+def test_parts_are_the_same_in_processes_that_are_forked(folder, source, tmp_path):
+    """In a program of its own: here torch has worked on several threads, for which a fork would wait."""
+    code = """
+        import sys
+        from eulerscan.bulk import Settings, find_shapes, transform_folder
+        source, settings = find_shapes([sys.argv[1]]), Settings(3, 8, 10, scale=20.0)
+        failures = transform_folder(source, settings, sys.argv[2], shards=5, processes=2, fork=True)
+        print(*(failure.path for failure in failures))
+    """
     failures = transform_folder(source, SMOOTH, tmp_path / "one", shards=5)
-    assert transform_folder(source, SMOOTH, tmp_path / "two", shards=5, processes=2, fork=True) == failures
+    words = [sys.executable, "-c", textwrap.dedent(code), str(folder), str(tmp_path / "two")]
+    result = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == [str(failure.path) for failure in failures]
     assert content(tmp_path / "one") == content(tmp_path / "two")
 
 
@@ -457,6 +471,20 @@ def test_a_job_that_kills_its_process_is_reported_and_the_others_go_on(fork):
     assert "its process died 3 times" in outcomes[2]
     assert outcomes[3] == "three is odd"
     assert [outcomes[i] for i in (0, 1, 4, 5)] == [None] * 4
+
+
+@pytest.mark.parametrize("fork", [False, pytest.param(True, marks=needs_fork)], ids=["anew", "forked"])
+def test_all_processes_are_started_before_the_first_job_is_sent(fork):
+    at_work = []
+
+    class Sent:
+        def __reduce__(self):
+            at_work.append(len(multiprocessing.active_children()))
+            return int, (1,)
+
+    outcomes = list(workers.in_processes(die_at_two, [Sent() for _ in range(2)], processes=2, fork=fork))
+    assert [problem for _, problem in outcomes] == [None] * 2
+    assert at_work == [2] * 2
 
 
 @pytest.fixture(scope="module")

@@ -56,15 +56,19 @@ def in_processes(work: Work[Job], jobs: Iterable[Job], *, processes: int, fork: 
     # known which job it had.
     running: dict[Connection, tuple[BaseProcess, Job, int]] = {}
 
-    def begin(job: Job, attempt: int = 1, idle: tuple[Connection, BaseProcess] | None = None) -> None:
+    def take(job: Job, attempt: int = 1, idle: tuple[Connection, BaseProcess] | None = None) -> Connection:
         ours, process = idle or _start(work, threads, list(running) if fork else None)
         running[ours] = (process, job, attempt)
+        return ours
+
+    def send(ours: Connection) -> None:
         with contextlib.suppress(OSError):  # it died meanwhile, which is noticed below
-            ours.send(job)
+            ours.send(running[ours][1])
 
     try:
-        for job in islice(waiting, processes):
-            begin(job)
+        # All are started before the first job is sent: a large one waits until its process has imported everything.
+        for ours in [take(job) for job in islice(waiting, processes)]:
+            send(ours)
         while running:
             for ours in cast("list[Connection]", wait(list(running))):
                 process, job, attempt = running.pop(ours)
@@ -74,11 +78,11 @@ def in_processes(work: Work[Job], jobs: Iterable[Job], *, processes: int, fork: 
                 except (EOFError, OSError):
                     _end(ours, process)
                     if attempt < ATTEMPTS:
-                        begin(job, attempt + 1)
+                        send(take(job, attempt + 1))
                         continue
                     idle, problem = None, f"its process died {attempt} times: perhaps it ran out of memory"
                 for following in islice(waiting, 1):
-                    begin(following, idle=idle)
+                    send(take(following, idle=idle))
                     break
                 else:
                     if idle is not None:
