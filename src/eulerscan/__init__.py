@@ -1,8 +1,5 @@
 """The Euler characteristic transform for PyTorch: exact and differentiable, for every kind of shape."""
 
-from . import loading as _loading  # noqa: F401  # first: it loads torch
-
-# isort: split
 from . import convert, datasets, directions, distances, fitting, invariant, losses, models
 from .complexes import Complex, collate
 from .convert import read

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from . import __version__
 from .extras import require
+from .loading import uncollected
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -16,11 +17,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if list(sys.argv[1:] if arguments is None else arguments) == ["--version"]:
         print(f"eulerscan {__version__}")
         sys.exit(0)
-    # What is imported stays for good: to look through all of it for garbage, again and again and at the end, takes long.
-    gc.freeze()
+    alone = arguments is None  # the process ends with the command
+    if alone:
+        # What is imported by now, torch above all, stays for good: to look through it for garbage again and again takes long.
+        gc.freeze()
     try:
-        tyro = require("tyro", extra="cli")
-        from .commands import COMMANDS
+        with uncollected():
+            tyro = require("tyro", extra="cli")
+            from .commands import COMMANDS
     except ModuleNotFoundError as error:
         sys.exit(f"error: {error}")
     # What a command raises on bad input names the input: people need the text, not the way it took.
@@ -42,5 +46,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
-    gc.freeze()
+    if alone:
+        gc.freeze()  # what the command has loaded and made, too: Python looks for garbage once more at its end
     sys.exit(status or 0)

@@ -24,11 +24,15 @@ def uncollected() -> Iterator[None]:
 def hidden(module: str) -> Iterator[None]:
     """Others do not find a module meanwhile that they could do without, unless it is loaded already.
 
+    It comes back, but they do not look for it again: numba, loaded meanwhile, would do without BLAS until the process ends.
+    So this is for commands, and not for what programs call.
+
     >>> with hidden("wave"):
     ...     import wave
     Traceback (most recent call last):
     ...
     ModuleNotFoundError: import of wave halted; None in sys.modules
+    >>> import wave
     """
     if module in sys.modules:
         yield
@@ -38,7 +42,3 @@ def hidden(module: str) -> Iterator[None]:
         yield
     finally:
         del sys.modules[module]
-
-
-with uncollected():
-    import torch  # noqa: F401

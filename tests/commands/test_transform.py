@@ -1,5 +1,7 @@
 import csv
+import importlib
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -11,7 +13,7 @@ import trimesh
 from PIL import Image
 
 import eulerscan as es
-from eulerscan.bulk import load_transforms
+from eulerscan.bulk import find_shapes, load_transforms
 
 NPZ = {"names", "transforms", "directions", "thresholds", "settings"}
 
@@ -296,3 +298,25 @@ def test_slips_are_named_before_any_work(run, graphs, tmp_path):
     run("transform", graphs, "-o", tmp_path / "out.npz")
     _, err = run("transform", graphs, "-o", tmp_path / "out.npz", status=2)
     assert "is there already. Use --overwrite" in err
+
+
+def test_a_process_forks_only_while_it_has_one_thread_and_no_kernels(monkeypatch):
+    command = importlib.import_module("eulerscan.commands.transform")
+    monkeypatch.setattr(command.sys, "platform", "linux")
+    monkeypatch.setattr(command.threading, "active_count", lambda: 1)
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    assert command._is_fresh()
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "numba", command)
+        assert not command._is_fresh()
+    monkeypatch.setattr(command.threading, "active_count", lambda: 2)
+    assert not command._is_fresh()
+
+
+def test_files_dated_1970_are_there(run, tmp_path):
+    bad = tmp_path / "bad.obj"
+    bad.write_text("v 0 0\n")
+    os.utime(bad, (0, 0))
+    assert find_shapes([bad, tmp_path / "gone.obj"]).changed == [0, None]
+    _, errors = run("transform", bad, "-o", tmp_path / "out.npz", status=1)
+    assert "every vertex must have three coordinates" in errors

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from ..atomic import replacing
 from ..complexes import Complex
 from ..extras import require
 from ..folders import Failure
-from ..loading import hidden, uncollected
+from ..loading import uncollected
 from ..tables import comma_separated
 from . import workers
 from .files import load_manifest, parquet_metadata, part_paths, write_parquet
@@ -64,6 +65,13 @@ def write_part(job: Job) -> None:
         write_parquet(partial, job.settings, pieces, more=more)
 
 
+def prepare(settings: Settings) -> None:
+    """Load what every process will need, so that forks have it."""
+    with uncollected(), workers.one_thread():
+        require("pyarrow.parquet", extra="bulk")
+        settings.apply(Complex(torch.zeros(1, settings.dim, dtype=torch.float64)))
+
+
 def transform_folder(
     source: Source,
     settings: Settings,
@@ -72,6 +80,7 @@ def transform_folder(
     shards: int | None = None,
     processes: int = 1,
     fork: bool = False,
+    prepare: Callable[[Settings], None] = prepare,
     scheduler: str | None = None,
     ended: Told = lambda n: None,
     beyond: Told = lambda n: None,
@@ -89,6 +98,7 @@ def transform_folder(
         processes: Of this machine.
         fork: Whether they are forks of this one, which start at once. Only for programs in which torch has not yet worked on
             several threads: a fork would wait for them.
+        prepare: Loads what forks need, before the first of them.
         scheduler: Address of a dask scheduler whose workers do it instead.
         ended: Is told how many files more are done, finished parts first.
         beyond: Is told how many shapes more have points beyond the radius, which are cut off.
@@ -115,7 +125,7 @@ def transform_folder(
     if scheduler is None:
         processes = max(1, min(processes, shards - len(before)))
         if fork and processes > 1:
-            _prepare(settings)
+            prepare(settings)
         outcomes = workers.in_processes(write_part, jobs, processes=processes, fork=fork)
     else:
         outcomes = workers.on_dask(write_part, jobs, address=scheduler)
@@ -137,13 +147,6 @@ def transform_folder(
             left.unlink(missing_ok=True)
     _write_if_new(output / "failures.csv", comma_separated(["name", "reason"], failures))
     return failures
-
-
-def _prepare(settings: Settings) -> None:
-    """Load what every process will need, so that forks have it. So small a shape starts no threads."""
-    with uncollected(), hidden("scipy"):  # where numba would look for BLAS, which no kernel calls
-        require("pyarrow.parquet", extra="bulk")
-        settings.apply(Complex(torch.zeros(1, settings.dim, dtype=torch.float64)))
 
 
 def _begin(source: Source, settings: Settings, output: Path, shards: int | None) -> int:
@@ -171,7 +174,7 @@ def _begin(source: Source, settings: Settings, output: Path, shards: int | None)
             changes = ["files have other names or sizes"]
         if not changes:
             begun = manifest.stat().st_mtime_ns
-            later = [name for name, changed in zip(source.names, source.changed, strict=True) if changed > begun]
+            later = [name for name, changed in zip(source.names, source.changed, strict=True) if (changed or 0) > begun]
             changes = [f"{later[0] if later else 'a file'} was changed since"]
         raise OtherRunError(f"{output} was begun otherwise: {'; '.join(changes)}. Choose another output.")
     (output / "parts").mkdir(parents=True, exist_ok=True)

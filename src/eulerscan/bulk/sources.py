@@ -13,7 +13,8 @@ from ..folders import Failure, is_named, reason, walk
 
 
 class Source(NamedTuple):
-    """Files to be transformed: their names, which are paths below a folder, ascending; sizes; times of their last change.
+    """Files to be transformed: their names, which are paths below a folder, ascending; sizes; times of their last change,
+    ``None`` for what is not there.
 
     ``failures`` are what was found and cannot even be named or opened.
     """
@@ -21,7 +22,7 @@ class Source(NamedTuple):
     folder: Path
     names: Sequence[str]
     sizes: Sequence[int]
-    changed: Sequence[int]
+    changed: Sequence[int | None]
     failures: Sequence[Failure] = ()
 
     def shard(self, number: int, shards: int) -> Source:
@@ -62,7 +63,8 @@ def find_shapes(paths: Sequence[str | os.PathLike[str]], *, besides: Sequence[st
             # What is not there is a file that cannot be read, like others, and is reported with them.
             found[path.as_posix()] = _state(path)
     names = sorted(found)
-    sizes, changed = ([getattr(found[name], field, 0) for name in names] for field in ("st_size", "st_mtime_ns"))
+    sizes = [getattr(found[name], "st_size", 0) for name in names]
+    changed = [getattr(found[name], "st_mtime_ns", None) for name in names]
     if single:
         failures = [Failure(_below(failure.path, given[0]), failure.reason) for failure in failures]
     return Source(given[0] if single else Path(), names, sizes, changed, failures)

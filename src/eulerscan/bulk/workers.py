@@ -25,6 +25,17 @@ Outcome = tuple[Job, str | None]  # a job that ended, and why it failed if it di
 ATTEMPTS = 3  # at a job whose process died: as many as dask allows
 
 
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch works on one thread meanwhile: a fork could not use the others, and would wait for them."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def here(work: Work[Job], jobs: Iterable[Job]) -> Iterator[Outcome[Job]]:
     """Do jobs one after the other in this process."""
     for job in jobs:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import torch
 from tyro.conf import Positional, arg
 
 from ..bulk import (
@@ -24,8 +22,11 @@ from ..bulk import (
     write_transforms,
 )
 from ..bulk.files import ENDINGS, companion, load_manifest
+from ..bulk.parts import prepare
+from ..bulk.workers import one_thread
 from ..extras import progress_bar
 from ..folders import Failure
+from ..loading import hidden
 from .options import check_found, check_output, report_beyond, report_failures
 from .recipe import Recipe
 
@@ -69,10 +70,10 @@ def transform(
         check_output(path, overwrite)
     source = find_files(files, besides=(output,) if beside is None else (output, beside))
     try:
-        with _one_thread():
+        with one_thread():
             settings = recipe.settings(source)
     except NothingReadError as error:
-        if not any(source.changed):  # there are no such files
+        if all(changed is None for changed in source.changed):  # there are no such files
             raise
         return _report(error.failures, len(error.failures))
     beyond: list[int] = []
@@ -92,6 +93,7 @@ def transform(
                 shards=shards,
                 processes=processes or os.cpu_count() or 1,
                 fork=_is_fresh(),
+                prepare=_prepare,
                 scheduler=scheduler,
                 ended=bar.update,
                 beyond=beyond.append,
@@ -115,15 +117,10 @@ def _is_fresh() -> bool:
     return sys.platform == "linux" and threading.active_count() == 1 and "numba" not in sys.modules
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Torch works on one thread meanwhile: a fork could not use the others, and would wait for them."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+def _prepare(settings: Settings) -> None:
+    """Without scipy, where numba would look for BLAS, which no kernel calls. This process ends with the command."""
+    with hidden("scipy"):
+        prepare(settings)
 
 
 def _report(failures: Sequence[Failure], found: int, listed: Path | None = None) -> int:

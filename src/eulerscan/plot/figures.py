@@ -20,7 +20,7 @@ def figure(*size: float) -> Figure:
 
 
 def save(picture: Figure, path: Path | str, *, dpi: float = 200) -> None:
-    """Write a figure, whole or not at all. The same figure gives the same file, to the byte.
+    """Write a figure, whole or not at all. The same figure gives the same file, to the byte, of PNG, PDF and SVG.
 
     Args:
         picture: As :func:`figure` makes it; ``ax.figure`` is the one of some axes.
