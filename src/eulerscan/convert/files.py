@@ -18,7 +18,7 @@ from .networkx import read_graph
 from .objfiles import read_obj
 from .pointfiles import read_arrays, read_table
 
-_ENDINGS = {
+ENDINGS = {
     **{f".{kind}": kind for kind in ("obj", "ply", "off", "stl", "glb", "gltf", "npy", "npz", "xyz", "csv", "graphml", "gml")},
     **{".txt": "csv", ".png": "png", ".tif": "tiff", ".tiff": "tiff", ".jpg": "jpeg", ".jpeg": "jpeg", ".bmp": "bmp"},
 }
@@ -35,7 +35,7 @@ _BEGINNINGS = {
     "ply": (b"ply\n", b"ply\r"),
 }
 
-READABLE: tuple[str, ...] = tuple(sorted(_ENDINGS))
+READABLE: tuple[str, ...] = tuple(sorted(ENDINGS))
 """The endings that :func:`read` knows."""
 
 
@@ -91,17 +91,17 @@ def _kind(path: Path) -> str:
         head, size = file.read(4096), path.stat().st_size
     if not size:
         raise ValueError(f"{path}: it is empty.")
-    kind = _recognised(head, size)
+    kind = recognised(head, size)
     if kind is not None:
         return kind
-    if ending not in _ENDINGS:
+    if ending not in ENDINGS:
         raise ValueError(f"{path}: neither its content nor its ending tells what it is. Known are {' '.join(READABLE)}.")
-    if _ENDINGS[ending] in _BEGINNINGS:
-        raise ValueError(f"{path}: it is no {_ENDINGS[ending].upper()} file, though it is named so.")
-    return _ENDINGS[ending]
+    if ENDINGS[ending] in _BEGINNINGS:
+        raise ValueError(f"{path}: it is no {ENDINGS[ending].upper()} file, though it is named so.")
+    return ENDINGS[ending]
 
 
-def _recognised(head: bytes, size: int) -> str | None:
+def recognised(head: bytes, size: int) -> str | None:
     """The kind of a file by its first bytes, if there is no mistaking it."""
     for kind, beginnings in _BEGINNINGS.items():
         # Two letters begin other files too; a bitmap says how long it is.

@@ -14,6 +14,7 @@ import torch
 from ..complexes import Complex, collate
 from ..simplices import unique
 from .files import read
+from .merging import first_of_equals
 from .plainfiles import Mesh, plain_mesh, triangles_of
 
 _Array = np.ndarray[Any, Any]
@@ -144,7 +145,7 @@ def _merged(points: _Array, sizes: list[int], triangles: list[_Array]) -> list[_
         return triangles
     some = np.concatenate([points[ends[i] - sizes[i] : ends[i]] for i in doubtful])
     owner = np.repeat(np.arange(len(doubtful)), [sizes[i] for i in doubtful])
-    target = _first_of_equals(some, owner)
+    target = first_of_equals(some, owner)
     merged, start = list(triangles), 0
     for i in doubtful:
         merged[i] = target[start : start + sizes[i]][triangles[i]] - start
@@ -165,13 +166,3 @@ def _with_equals(points: _Array, sizes: list[int]) -> list[int]:
         found += (first + doubtful.nonzero()[0]).tolist()
         first, start = first + count, start + count * size
     return found
-
-
-def _first_of_equals(points: _Array, owner: _Array) -> _Array:
-    """``[V]``: the first point of the same mesh with the same coordinates."""
-    order = np.lexsort((*points.T, owner))
-    ordered, owners = points[order] + 0.0, owner[order]  # -0.0 is 0.0
-    new = np.concatenate([[True] * bool(len(points)), (ordered[1:] != ordered[:-1]).any(axis=1) | (owners[1:] != owners[:-1])])
-    target = np.empty(len(points), np.int64)
-    target[order] = order[new.nonzero()[0]][np.cumsum(new) - 1] if len(points) else order
-    return target

@@ -16,8 +16,8 @@ from .trimesh import from_trimesh
 def read_mesh(path: Path, *, kind: str, merge: bool = True, dtype: torch.dtype | None = None) -> Complex:
     """A mesh, cloud, path or scene. ``kind`` is what trimesh calls the format: the ending without its dot."""
     trimesh = require("trimesh", extra="mesh")
-    if kind in _CHECKS:
-        _CHECKS[kind](path.read_bytes())
+    if kind in CHECKS:
+        CHECKS[kind](path.read_bytes())
     try:
         with warnings.catch_warnings():
             # numpy ends a list of numbers where it meets something else, and only warns.
@@ -71,4 +71,4 @@ def _check_face(row: bytes) -> None:
         raise ValueError(f"it is truncated: its last face has {int(count)} vertices, got {len(vertices)}.")
 
 
-_CHECKS = {"off": _check_off, "ply": _check_ply}
+CHECKS = {"off": _check_off, "ply": _check_ply}

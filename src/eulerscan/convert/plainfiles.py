@@ -10,11 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .files import _ENDINGS, _recognised
-from .meshfiles import _CHECKS
+from .files import ENDINGS, recognised
+from .meshfiles import CHECKS
 from .objfiles import obj_part
 
 _Array = np.ndarray[Any, Any]
+_PLAIN = np.dtype([("corners", "<i8", 3)])
+_PLY_FACE = np.dtype([("size", "u1"), ("corners", "<i4", 3)])
+_PLY_END = b"end_header\n"
+_PLY_KINDS = {b"float": "f4", b"float32": "f4", b"double": "f8", b"float64": "f8", b"uchar": "u1", b"uint8": "u1"}
+_PLY_HEADER = re.compile(
+    rb"ply\nformat binary_little_endian 1\.0\n(?:(?:comment|obj_info)[^\n]*\n)*"
+    rb"element vertex (?P<vertices>\d+)\n(?P<properties>(?:property \w+ \w+\n)+)"
+    rb"element face (?P<faces>\d+)\nproperty list (?:uchar|uint8) (?:int|int32) vertex_ind(?:ex|ices)\nend_header\n"
+)
 
 
 class Mesh(NamedTuple):
@@ -35,7 +44,7 @@ def plain_mesh(path: str | os.PathLike[str]) -> Mesh | None:
     try:
         with open(path, "rb", buffering=0) as file:
             content = file.read()
-        kind = _recognised(content[:4096], len(content)) or _ENDINGS.get(os.path.splitext(path)[1].lower())
+        kind = recognised(content[:4096], len(content)) or ENDINGS.get(os.path.splitext(path)[1].lower())
         return _LOADERS[kind](content) if kind in _LOADERS else None
     except Exception:  # whatever it is, read() says it better
         return None
@@ -58,7 +67,7 @@ def triangles_of(num_vertices: int, triangles: bytes, layout: np.dtype[Any]) -> 
 
 def _off(content: bytes) -> Mesh:
     """Only triangles, and nothing but coordinates at the vertices. Then the numbers may be read without looking at lines."""
-    _CHECKS["off"](content)
+    CHECKS["off"](content)
     text = re.sub(rb"#[^\n]*", b"", content) if b"#" in content else content
     match = re.match(rb"\s*OFF\s+(\d+)[ \t]+(\d+)[^\n]*\n", text)
     if match is None:
@@ -100,17 +109,6 @@ def _ply_header(header: bytes) -> tuple[np.dtype[Any], int, int]:
     kinds = [line.split()[1:] for line in match["properties"].splitlines()]
     rows = np.dtype([(name.decode(), f"<{_PLY_KINDS[kind]}") for kind, name in kinds])
     return rows, int(match["vertices"]), int(match["faces"])
-
-
-_PLAIN = np.dtype([("corners", "<i8", 3)])
-_PLY_FACE = np.dtype([("size", "u1"), ("corners", "<i4", 3)])
-_PLY_END = b"end_header\n"
-_PLY_KINDS = {b"float": "f4", b"float32": "f4", b"double": "f8", b"float64": "f8", b"uchar": "u1", b"uint8": "u1"}
-_PLY_HEADER = re.compile(
-    rb"ply\nformat binary_little_endian 1\.0\n(?:(?:comment|obj_info)[^\n]*\n)*"
-    rb"element vertex (?P<vertices>\d+)\n(?P<properties>(?:property \w+ \w+\n)+)"
-    rb"element face (?P<faces>\d+)\nproperty list (?:uchar|uint8) (?:int|int32) vertex_ind(?:ex|ices)\nend_header\n"
-)
 
 
 def _stl(content: bytes) -> Mesh:

@@ -11,6 +11,7 @@ import torch
 from ..checks import check_points
 from ..complexes import Complex
 from ..simplices import unique
+from .merging import first_of_equals
 
 _Array = np.ndarray[Any, Any]
 
@@ -52,7 +53,8 @@ def assembled(parts: Sequence[Part], *, merge: bool, dtype: torch.dtype | None) 
     points, edges, triangles, clouds = _joined(parts)
     check_points(torch.from_numpy(points))
     if merge:
-        target = _first_of_equals(points, apart=clouds)
+        # The points of clouds are their own.
+        target = first_of_equals(points, np.where(clouds, np.arange(1, len(points) + 1), 0))
         edges, triangles = target[edges], target[triangles]
     levels = [unique(torch.from_numpy(columns)) for columns in (edges, triangles)]
     used = torch.from_numpy(clouds).index_fill(0, torch.cat([level.reshape(-1) for level in levels]), True)
@@ -117,14 +119,3 @@ def _polylines(path: Any, vertices: _Array) -> Part:
             count += len(curve) - 2
         edges.append(np.stack([line[:-1], line[1:]]))
     return Part(np.concatenate(added), np.concatenate(edges, axis=1), np.empty((3, 0), np.int64))
-
-
-def _first_of_equals(points: _Array, apart: _Array) -> _Array:
-    """``[V]``: the first point with the same coordinates; those set ``apart`` are their own."""
-    order = np.lexsort((*points.T, apart))
-    ordered = points[order] + 0.0  # -0.0 is 0.0
-    new = np.concatenate([[True] * bool(len(points)), (ordered[1:] != ordered[:-1]).any(axis=1) | apart[order][1:]])
-    target = np.empty(len(points), np.int64)
-    # lexsort is stable, so that a group begins with its first point.
-    target[order] = order[new.nonzero()[0]][np.cumsum(new) - 1] if len(points) else order
-    return target
