@@ -99,7 +99,9 @@ def walk(folder: Path, failures: list[Failure], *, besides: Collection[Path] = (
 
     def counts(entry: os.DirEntry[str]) -> bool:
         # Most names tell already that an entry is none of them; a link may lead to one by another name.
-        return not besides or (entry.name not in away and not entry.is_symlink()) or Path(entry.path).resolve() not in besides
+        if not besides or (entry.name not in away and not entry.is_symlink()):
+            return True
+        return Path(os.path.realpath(entry.path)) not in besides  # Path.resolve() raises at a link to itself
 
     waiting = [("", os.fspath(folder))]
     while waiting:

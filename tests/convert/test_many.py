@@ -81,6 +81,15 @@ def test_the_same_triangles_of_more_vertices_are_another_mesh(tmp_path):
     assert_as_one_by_one([tmp_path / name for name in ("a.off", "b.off", "a.off")])
 
 
+def test_indices_that_are_no_whole_numbers_are_refused_as_in_one_file(tmp_path):
+    path = tmp_path / "real.off"
+    path.write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0.0 1.0 2.0\n")
+    with pytest.raises(ValueError, match="OFF"):
+        es.read(path)
+    shapes, failures = read_many([path])
+    assert (shapes, list(failures)) == ({}, [0])
+
+
 def test_equal_vertices_are_found_where_sums_overflow(tmp_path):
     vertices = "1e308 1e308 1e308\n-1e308 -1e308 -1e308\n1e308 1e308 0\n"
     (tmp_path / "a.off").write_text(f"OFF\n6 2 0\n{vertices * 2}3 0 1 2\n3 3 4 5\n")

@@ -76,14 +76,12 @@ def _off(content: bytes) -> Mesh:
     if b"_" in text:
         raise ValueError("Python takes 1_0 for a number, and others do not")
     # Not numpy.fromstring, which only warns where it meets something else: filters of warnings are shared by all threads.
-    numbers = np.fromiter(map(float, text[match.end() :].split()), np.float64)
-    corners = numbers[3 * vertices :].reshape(-1, 4)
+    words = text[match.end() :].split()
+    points = np.fromiter(map(float, words[: 3 * vertices]), np.float64).reshape(-1, 3)
+    corners = np.fromiter(map(int, words[3 * vertices :]), np.int64).reshape(-1, 4)
     if len(corners) != triangles or not (corners[:, 0] == 3).all():
         raise ValueError("it holds more than triangles")
-    indices = corners[:, 1:].astype(np.int64)
-    if (indices != corners[:, 1:]).any():
-        raise ValueError("indices must be whole numbers")
-    return _mesh(numbers[: 3 * vertices].reshape(-1, 3), indices)
+    return _mesh(points, corners[:, 1:])
 
 
 def _ply(content: bytes) -> Mesh:
