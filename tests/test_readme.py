@@ -1,14 +1,40 @@
-"""The Python blocks of the README run when pasted in order."""
+"""The blocks of the README run when pasted in order."""
 
 import re
+import runpy
+import shlex
+import sys
 from pathlib import Path
 
 import torch
 
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def test_the_commands_on_files_run_when_pasted_in_order(run, monkeypatch, tmp_path):
+    """All but the training on digits, which is `make demo`; with fewer epochs."""
+    monkeypatch.chdir(tmp_path)
+    lines = "".join(re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)).splitlines()
+    commands = [shlex.split(line, comments=True) for line in lines] + [
+        shlex.split(re.search(r"`(eulerscan fit .*?)`", README)[1])
+    ]
+    script, *arguments = next(words[1:] for words in commands if words[0] == "python")
+    monkeypatch.setattr(sys, "argv", [script, *arguments])
+    runpy.run_path(str(ROOT / script), run_name="__main__")
+    done = set()
+    for program, *arguments in commands:
+        if program == "eulerscan" and "digits" not in arguments:
+            run(*("2" if before == "--epochs" else word for before, word in zip(["", *arguments], arguments, strict=False)))
+            done.add(arguments[0])
+    assert done >= {"advise", "transform", "distances", "plot", "explore", "train", "evaluate", "predict", "fit"}
+    assert {"transforms.npz", "tree.png", "ring.pdf", "ring.html", "predictions.csv", "fit.gif"} <= {
+        path.name for path in tmp_path.iterdir()
+    }
+
 
 def test_the_readme_runs():
-    text = (Path(__file__).parents[1] / "README.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     assert len(blocks) >= 3
     namespace: dict[str, object] = {}
     for block in blocks:

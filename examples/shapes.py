@@ -1,0 +1,35 @@
+"""Make a folder of mesh files to try the commands on: boxes, balls and rings, a sub-folder each.
+
+python examples/shapes.py [FOLDER] [--count 12]
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import trimesh
+
+
+def make_shapes(folder: Path, count: int) -> None:
+    """So many shapes of each kind with random proportions, as PLY, STL and OBJ."""
+    chance = np.random.default_rng(0)
+    kinds = {
+        "boxes": lambda: trimesh.creation.box(chance.uniform(0.5, 1.5, 3)).subdivide().subdivide(),
+        "balls": lambda: trimesh.creation.icosphere(subdivisions=2, radius=chance.uniform(0.5, 1.5)),
+        "rings": lambda: trimesh.creation.torus(1.0, chance.uniform(0.2, 0.5)),
+    }
+    for kind, make in kinds.items():
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+        for number in range(count):
+            make().export(folder / kind / f"{number}.{('ply', 'stl', 'obj')[number % 3]}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("shapes"), help="where to put them")
+    parser.add_argument("--count", type=int, default=12, help="shapes of each kind")
+    arguments = parser.parse_args()
+    make_shapes(arguments.folder, arguments.count)
+    print(f"{3 * arguments.count} files in {arguments.folder}")
