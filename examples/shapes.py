@@ -17,7 +17,7 @@ def make_shapes(folder: Path, count: int) -> None:
     chance = np.random.default_rng(0)
     kinds = {
         "boxes": lambda: trimesh.creation.box(chance.uniform(0.5, 1.5, 3)).subdivide().subdivide(),
-        "balls": lambda: trimesh.creation.icosphere(subdivisions=2, radius=chance.uniform(0.5, 1.5)),
+        "balls": lambda: trimesh.creation.icosphere(subdivisions=2).apply_scale(chance.uniform(0.5, 1.5, 3)),
         "rings": lambda: trimesh.creation.torus(1.0, chance.uniform(0.2, 0.5)),
     }
     for kind, make in kinds.items():
