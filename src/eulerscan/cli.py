@@ -13,7 +13,10 @@ from .loading import uncollected
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit: 0 if all went well, 1 if some of the work could not be done, 2 if nothing could, 130 after Ctrl-C."""
+    """Run a command and exit.
+
+    The code is 0 if all went well, 1 if some of the work could not be done, 2 if nothing could, 130 after Ctrl-C.
+    """
     if list(sys.argv[1:] if arguments is None else arguments) == ["--version"]:
         print(f"eulerscan {__version__}")
         sys.exit(0)
