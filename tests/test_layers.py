@@ -121,6 +121,24 @@ def test_a_transform_that_is_zero_or_never_positive_survives_division(divide_by)
     assert (result[1] == 0).all()
 
 
+@pytest.mark.parametrize("divide_by", [None, "vertices", "simplices", "peak"])
+def test_with_max_dim_every_dimension_has_curves_of_its_own(divide_by):
+    layer = es.ECTLayer(2, 5, 7, max_dim=2, divide_by=divide_by, dtype=torch.float64)
+    apart = layer(MIXED)
+    assert apart.shape == (3, layer.num_channels, 5, 7)
+    testing.assert_batch_independent(layer, MIXED, rtol=0, atol=0)
+    if divide_by == "peak":
+        torch.testing.assert_close(apart.abs().amax(dim=(1, 2, 3)), torch.ones(3, dtype=torch.float64))
+    else:
+        together = es.ECTLayer(2, 5, 7, divide_by=divide_by, dtype=torch.float64)(MIXED)
+        torch.testing.assert_close(apart[:, 0] - apart[:, 1] + apart[:, 2], together)
+
+
+def test_shapes_with_larger_simplices_than_max_dim_are_refused():
+    with pytest.raises(ValueError, match="max_dim must be at least 2, since the shape has 2-simplices, got 1"):
+        es.ECTLayer(2, max_dim=1)(MIXED)
+
+
 def test_the_unit_ball_option_ignores_place_and_size():
     layer = es.ECTLayer(2, 5, 7, unit_ball=True, dtype=torch.float64)
     moved = MIXED.with_points(MIXED.points * 17 + 3)
@@ -175,7 +193,7 @@ def test_the_representation_repeats_the_constructor():
     text = repr(es.ECTLayer(3, 8, 9, scale=50.0, unit_ball=True, divide_by="peak"))
     assert text == (
         "ECTLayer(dim=3, num_directions=8, num_thresholds=9, radius=1.1, scale=50, on_sphere=True, learn_directions=True, "
-        "learn_thresholds=False, learn_scale=False, unit_ball=True, divide_by='peak')"
+        "learn_thresholds=False, learn_scale=False, unit_ball=True, divide_by='peak', max_dim=None)"
     )
 
 
@@ -193,6 +211,7 @@ def test_the_representation_repeats_the_constructor():
         ({"num_thresholds": 0}, "num_thresholds must be at least 1, got 0"),
         ({"radius": 0.0}, "radius must be positive and finite, got 0.0"),
         ({"dim": 0}, "dim must be at least 1, got 0"),
+        ({"max_dim": -1}, "max_dim must be zero or more, got -1"),
     ],
 )
 def test_wrong_options_are_named(options, text):

@@ -48,6 +48,18 @@ def test_every_parameter_has_a_gradient(model, rng):
     assert all(parameter.grad is not None and bool(parameter.grad.any()) for parameter in made.parameters())
 
 
+@pytest.mark.parametrize("model", MODELS.values())
+def test_with_max_dim_the_head_tells_dimensions_apart(model):
+    points = torch.tensor([[0.0, 0.0], [0.1, 0.0], [0.1, 0.0]])
+    cloud = es.Complex(points)
+    graph = es.Complex(points, [torch.tensor([[1], [2]])])  # the edge takes the second of two equal points away
+    fewer = es.Complex(points[:2])
+    blind, sighted = model(2, 3, unit_ball=False).eval(), model(2, 3, unit_ball=False, max_dim=1).eval()
+    torch.testing.assert_close(blind(graph), blind(fewer))
+    assert not torch.allclose(sighted(graph), sighted(fewer))
+    assert not torch.allclose(sighted(graph), sighted(cloud))
+
+
 @pytest.mark.parametrize("pooling", ["max", "mean"])
 def test_deep_sets_do_not_see_the_order_of_directions(pooling, rng):
     made = ECTDeepSets(3, 5, num_directions=12, pooling=pooling).eval()

@@ -15,6 +15,7 @@ from .complexes import Complex
 from .functional import ect
 from .functional import thresholds as even_thresholds
 from .shapes import Shape, as_complex
+from .variants import channels
 
 DivideBy = Literal["vertices", "simplices", "peak"]
 
@@ -22,7 +23,8 @@ DivideBy = Literal["vertices", "simplices", "peak"]
 class ECTLayer(nn.Module):
     r"""Differentiable Euler characteristic transform with learnable directions.
 
-    Takes a :class:`Complex` or anything :func:`as_complex` understands, and returns ``[B, T, H]``.
+    Takes a :class:`Complex` or anything :func:`as_complex` understands, and returns ``[B, T, H]``, or with ``max_dim``
+    ``[B, K, T, H]``.
 
     **Scale and grid.** The sigmoid of a simplex rises from 12 % to 88 % over a height of ``4 / scale``. What matters is how
     that compares with the step of the grid: where the rise is much shorter than a step, only the few vertices
@@ -46,6 +48,8 @@ class ECTLayer(nn.Module):
         divide_by: What the transform of each shape is divided by: its number of ``"vertices"`` or of ``"simplices"``, vertices
             included, its largest absolute value (``"peak"``), or ``None`` for nothing. Never by anything of another shape
             in the batch.
+        max_dim: Give it to have vertices, edges, triangles and so on apart, as :func:`channels` has them, up to simplices
+            of this dimension: 1 for graphs, 2 for meshes. Their alternating sum says less than they do.
         device, dtype: Of the directions, thresholds and scale. Shapes are converted to this dtype, and so is the result
             (float32 at least).
 
@@ -77,6 +81,7 @@ class ECTLayer(nn.Module):
         learn_scale: bool = False,
         unit_ball: bool = False,
         divide_by: DivideBy | None = None,
+        max_dim: int | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -87,6 +92,10 @@ class ECTLayer(nn.Module):
             raise ValueError(f"divide_by must be None or one of {', '.join(get_args(DivideBy))}, got {divide_by!r}.")
         for name, count in (("dim", dim), ("num_directions", num_directions), ("num_thresholds", num_thresholds)):
             positive(count, name)
+        if max_dim is not None and (isinstance(max_dim, bool) or not isinstance(max_dim, int)):
+            raise TypeError(f"max_dim must be an int or None, got {type(max_dim).__name__}.")
+        if max_dim is not None and max_dim < 0:
+            raise ValueError(f"max_dim must be zero or more, got {max_dim}.")
         self.dim = dim
         self.num_directions = num_directions if directions is None else len(directions)
         self.num_thresholds = num_thresholds
@@ -94,6 +103,7 @@ class ECTLayer(nn.Module):
         self.on_sphere = on_sphere
         self.unit_ball = unit_ball
         self.divide_by = divide_by
+        self.max_dim = max_dim
         self.initial_scale = _initial_scale(scale, scale_in_steps, num_thresholds, radius)
         if learn_scale and math.isinf(self.initial_scale):
             raise ValueError("learn_scale needs a finite scale to begin with, got inf.")
@@ -121,6 +131,11 @@ class ECTLayer(nn.Module):
         self.log_scale.fill_(math.log(self.initial_scale))
 
     @property
+    def num_channels(self) -> int:
+        """K: how many curves each direction has."""
+        return 1 if self.max_dim is None else 1 + self.max_dim
+
+    @property
     def directions(self) -> Tensor:
         """``[T, dim]``, of unit length if ``on_sphere``."""
         return nn.functional.normalize(self.weight, dim=-1) if self.on_sphere else self.weight
@@ -136,7 +151,7 @@ class ECTLayer(nn.Module):
         return self.log_scale.exp()
 
     def forward(self, shape: Shape) -> Tensor:
-        """The transform ``[B, T, H]`` of a :class:`Complex` or anything :func:`as_complex` understands."""
+        """The transform of a :class:`Complex` or anything :func:`as_complex` understands."""
         complex = as_complex(shape).to(dtype=torch.promote_types(self.weight.dtype, torch.float32))
         if complex.dim != self.dim:
             raise ValueError(
@@ -144,13 +159,19 @@ class ECTLayer(nn.Module):
             )
         if self.unit_ball:
             complex = complex.unit_ball()
-        transform = ect(complex, self.directions, self.thresholds, scale=self.scale)
-        return transform if self.divide_by is None else transform / self._size(transform, complex)[:, None, None]
+        grid = (self.directions, self.thresholds)
+        if self.max_dim is None:
+            transform = ect(complex, *grid, scale=self.scale)
+        else:
+            transform = channels(complex, *grid, scale=self.scale, max_dim=self.max_dim)
+        if self.divide_by is None:
+            return transform
+        return transform / self._size(transform, complex).reshape(-1, *[1] * (transform.ndim - 1))
 
     def _size(self, transform: Tensor, complex: Complex) -> Tensor:
         """``[B]``: what the transform of each complex is divided by, 1 where that would be 0."""
         if self.divide_by == "peak":
-            size = transform.abs().amax(dim=(1, 2))
+            size = transform.abs().flatten(1).amax(dim=1)
         else:
             sizes = complex.offsets.diff(dim=1)
             size = (sizes[0] if self.divide_by == "vertices" else sizes.sum(dim=0)).to(transform.dtype)
@@ -163,7 +184,7 @@ class ECTLayer(nn.Module):
         return (
             f"dim={self.dim}, num_directions={self.num_directions}, num_thresholds={self.num_thresholds}, "
             f"radius={self.radius}, scale={self.scale.item():g}, on_sphere={self.on_sphere}{options}, "
-            f"unit_ball={self.unit_ball}, divide_by={self.divide_by!r}"
+            f"unit_ball={self.unit_ball}, divide_by={self.divide_by!r}, max_dim={self.max_dim}"
         )
 
 

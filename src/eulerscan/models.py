@@ -1,4 +1,5 @@
-"""Classifiers of shapes: the transform as the first layer, and a small head on its result ``[B, T, H]``.
+"""Classifiers of shapes: the transform as the first layer, and a small head on its result, ``[B, T, H]`` or with ``max_dim``
+``[B, K, T, H]``.
 
 Each takes whatever :class:`ECTLayer` takes, mixed batches included, and returns logits ``[B, num_classes]``.
 ``preset`` names a size of the paper; any other argument given beside it has the last word. ``Model.presets`` lists them.
@@ -61,7 +62,7 @@ class Classifier(nn.Module):
 
     @staticmethod
     def make_head(transform: ECTLayer, num_classes: int, **options: Any) -> nn.Module:
-        """The module from ``[B, T, H]`` to ``[B, num_classes]``."""
+        """The module from what the transform gives to ``[B, num_classes]``."""
         raise NotImplementedError
 
     @property
@@ -102,12 +103,14 @@ class ECTMLP(Classifier):
 
     @staticmethod
     def make_head(transform: ECTLayer, num_classes: int, *, hidden: Sequence[int], dropout: float) -> nn.Module:  # type: ignore[override]
-        sizes = (transform.num_directions * transform.num_thresholds, *hidden)
+        sizes = (transform.num_channels * transform.num_directions * transform.num_thresholds, *hidden)
         return nn.Sequential(nn.Flatten(), *_connected(sizes, dropout), nn.Linear(sizes[-1], num_classes))
 
 
 class ECTCNN(Classifier):
     """The transform as an image of directions by thresholds: two convolutions with pooling, then fully connected layers.
+
+    With ``max_dim`` the image has a channel for vertices, one for edges, and so on.
 
     A convolution over directions needs an order of directions that means something: on the circle they have one. With
     ``circular`` the first and the last direction are neighbours, as they are in the plane; in space the directions then start
@@ -162,9 +165,9 @@ class ECTCNN(Classifier):
         circular: bool,
         between: bool,
     ) -> nn.Module:
-        layers: list[nn.Module] = [nn.Unflatten(1, (1, transform.num_directions))]
+        layers: list[nn.Module] = [nn.Unflatten(1, (1, transform.num_directions))] if transform.max_dim is None else []
         height, width = transform.num_directions, transform.num_thresholds
-        for before, after in itertools.pairwise((1, *channels)):
+        for before, after in itertools.pairwise((transform.num_channels, *channels)):
             if circular:
                 layers.append(nn.CircularPad2d((0, 0, 1, 1)))
                 height += 2
@@ -220,10 +223,18 @@ class ECTDeepSets(Classifier):
         dropout: float,
         pooling: str,
     ) -> nn.Module:
-        embed = nn.Sequential(*_connected((transform.num_thresholds, *embedding), 0.0))
+        joined = [] if transform.max_dim is None else [EndToEnd()]
+        embed = nn.Sequential(*joined, *_connected((transform.num_channels * transform.num_thresholds, *embedding), 0.0))
         sizes = (embedding[-1], *hidden)
         classify = nn.Sequential(nn.Dropout(dropout), *_connected(sizes, dropout), nn.Linear(sizes[-1], num_classes))
         return nn.Sequential(embed, Pool(pooling), classify)
+
+
+class EndToEnd(nn.Module):
+    """The curves of each direction as one, ``[B, K, T, H]`` to ``[B, T, K H]``."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        return values.transpose(1, 2).flatten(2)
 
 
 class Pool(nn.Module):

@@ -47,6 +47,7 @@ class Architecture:
         learn_scale: Whether the scale is learned.
         unit_ball: Whether each shape is centred and scaled to norm 1 first.
         divide_by: What the transform of a shape is divided by: its number of vertices or simplices, or its peak.
+        max_dim: Give it to have simplices of each dimension up to this one apart: 1 for graphs, 2 for meshes.
         increments: Whether the head sees how much curves grow between thresholds, instead of their values.
         hidden: Sizes of the hidden layers.
         dropout: Probability of leaving out a value.
@@ -66,6 +67,7 @@ class Architecture:
     learn_scale: bool | None = None
     unit_ball: bool | None = None
     divide_by: DivideBy | None = None
+    max_dim: int | None = None
     increments: bool | None = None
     hidden: tuple[int, ...] | None = None
     dropout: float | None = None

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,6 +18,8 @@ from eulerscan.paper.published import as_published
 from eulerscan.paper.rendering import render
 from eulerscan.runs import Architecture
 from eulerscan.training import Training
+
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def plan_of(name: str, seeds: int = 1, published: bool = False) -> list[Run]:
@@ -155,6 +158,13 @@ def test_the_same_preset_with_other_sizes_is_another_run(monkeypatch):
     before = run.key
     monkeypatch.setitem(ECTCNN.presets, "4k", {**ECTCNN.presets["4k"], "hidden": (30, 30)})
     assert run.key != before
+
+
+def test_the_results_that_are_here_belong_to_the_plans():
+    """An option that a model gains must not make what was measured before strange."""
+    for name in PLANS:
+        found = {record["key"] for record in running.read(RESULTS / f"{name}.jsonl")}
+        assert found & {run.key for run in plan_of(name)}
 
 
 @pytest.mark.usefixtures("mirror")

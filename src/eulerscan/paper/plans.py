@@ -67,10 +67,11 @@ class Run:
 
     @property
     def key(self) -> str:
-        """The same for runs that do the same, whatever a preset is called."""
+        """The same for runs that do the same, whatever a preset is called and whatever options come later."""
         preset = self.architecture.preset
         sizes = {} if preset is None else MODELS[self.architecture.model].presets[preset]
-        return hashlib.sha256(json.dumps([asdict(self), sizes], sort_keys=True).encode()).hexdigest()[:16]
+        given = asdict(self, dict_factory=lambda items: {name: value for name, value in items if value is not None})
+        return hashlib.sha256(json.dumps([given, sizes], sort_keys=True).encode()).hexdigest()[:16]
 
     def sampled(self, count: int) -> Run:
         """The same with so many shapes of each split and one epoch, to see that everything works."""
@@ -117,7 +118,8 @@ def small_graphs(seeds: int, as_published: bool) -> Iterator[Run]:
     """Letters and molecules. Every seed has a split of its own, the same for all models.
 
     Molecules are those without isomorphic copies, as in the paper: a copy on the other side of the split would give its class
-    away. The original sets have rows of their own.
+    away. The original sets have rows of their own. So has what goes beyond the paper: vertices and edges with curves of
+    their own.
     """
     for column in SMALL_GRAPHS:
         molecules = not column.startswith("letter")
@@ -126,12 +128,16 @@ def small_graphs(seeds: int, as_published: bool) -> Iterator[Run]:
             data: dict[str, Any] = {"seed": seed}
             if molecules:
                 data |= {"atoms": True, "cleaned": True, "unit_ball": not as_published}
+            cosine = replace(settings, learning_rate=2e-3, schedule="cosine")
             for preset in ("4k", "65k"):
                 model, row, how = _ours("cnn", preset, as_published), f"ECT+CNN {preset.upper()}", settings
                 if preset == "65k" and not as_published:
                     model = replace(model, between=False)
-                    how = settings if molecules else replace(settings, augmentation=LETTERS)
+                    how = settings if molecules else replace(cosine, augmentation=LETTERS)
                 yield Run("small-graphs", _named(row, as_published), column, column, model, how, data, as_published)
+                if not as_published:
+                    apart, falling = replace(model, max_dim=1), replace(cosine, augmentation=how.augmentation)
+                    yield Run("small-graphs", f"{row}, edges apart", column, column, apart, falling, data)
                 if molecules and not as_published:
                     original = data | {"cleaned": False}
                     yield Run("small-graphs", f"{row}, with copies", column, column, model, how, original)
