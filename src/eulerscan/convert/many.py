@@ -95,8 +95,7 @@ def _assembled(meshes: dict[int, Mesh], *, merge: bool = True, dtype: torch.dtyp
     if merge:
         own = _merged(points, [len(mesh.vertices) for mesh in meshes.values()], own)
     # Many meshes differ in their coordinates alone: what follows from the triangles is found once for all of them.
-    contents = {number: columns.tobytes() for number, columns in {id(columns): columns for columns in own}.items()}
-    keys = [(len(mesh.vertices), contents[id(columns)]) for mesh, columns in zip(meshes.values(), own, strict=True)]
+    keys = [(len(mesh.vertices), columns.tobytes()) for mesh, columns in zip(meshes.values(), own, strict=True)]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     chosen = [numbers[key] for key in keys]
     connected, used = _connected(tuple(numbers))
