@@ -125,6 +125,14 @@ def test_the_epoch_that_is_best_on_the_validation_split_is_kept(tmp_path):
     assert torch.equal(weights_of(memory), weights_of(made))
 
 
+def test_the_last_epoch_is_kept_where_that_was_asked_for():
+    made, data = model(), polygons()
+    trained = train(made, data, replace(QUICK, epochs=6, learning_rate=0.3, select_by="last"), progress=False)
+    scores = [(record["val_accuracy"], -record["val_loss"]) for record in trained.history]
+    assert 1 + scores.index(max(scores)) < trained.best_epoch == 6
+    assert evaluate(made, data, "val").summary("val_").items() <= trained.history[-1].items()
+
+
 def test_without_a_validation_split_the_last_epoch_is_kept():
     data = polygons()
     alone = Dataset(data.name, data.shapes, data.labels, data.classes, {"train": data.splits["train"]})
@@ -199,6 +207,7 @@ def test_a_loss_that_is_no_number_is_said():
         ({"learning_rate": math.nan}, "learning_rate must be positive, got nan"),
         ({"clip": -1.0}, "clip must be zero or more"),
         ({"patience": -1}, "patience must be at least 0"),
+        ({"patience": 3, "select_by": "last"}, "must be 0 with select_by='last', got 3"),
     ],
 )
 def test_settings_that_make_no_sense_are_named(options, text):

@@ -42,7 +42,8 @@ class Training:
         weight_decay: Of AdamW.
         clip: Largest norm of the gradient; 0 for no limit.
         patience: Stop after so many epochs without a better validation score; 0 to go on to the end.
-        select_by: The validation score that decides which epoch is kept; the loss decides between equals.
+        select_by: The validation score that decides which epoch is kept; the loss decides between equals. ``"last"`` keeps the
+            last epoch: on a few dozen validation shapes the best score is mostly luck, and often that of an early epoch.
         balance: For classes of different sizes: weigh the loss of rare classes up, or draw them more often.
         augmentation: What happens to training shapes.
         seed: Of weights, order, augmentation and dropout.
@@ -55,7 +56,7 @@ class Training:
     weight_decay: float = 0.0
     clip: float = 5.0
     patience: int = 0
-    select_by: Literal["accuracy", "balanced_accuracy", "macro_f1", "loss"] = "accuracy"
+    select_by: Literal["accuracy", "balanced_accuracy", "macro_f1", "loss", "last"] = "accuracy"
     balance: Literal["none", "weights", "sampling"] = "none"
     augmentation: Augmentation = field(default_factory=Augmentation)
     seed: int = 0
@@ -73,6 +74,8 @@ class Training:
                 raise ValueError(f"{name} must be zero or more, got {number}.")
         if not 0 < self.learning_rate < math.inf:
             raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
+        if self.patience and self.select_by == "last":
+            raise ValueError(f"patience needs a score to wait for, so it must be 0 with select_by='last', got {self.patience}.")
 
 
 @dataclass(frozen=True)
@@ -225,6 +228,8 @@ def _learning_rate(settings: Training, epochs_done: float) -> float:
 
 def _score(record: Epoch, settings: Training) -> tuple[float, float]:
     """What is larger for a better epoch."""
+    if settings.select_by == "last":
+        return record["epoch"], 0.0
     loss = -record["val_loss"]
     return (loss, loss) if settings.select_by == "loss" else (record[f"val_{settings.select_by}"], loss)
 
