@@ -68,15 +68,15 @@ def _backward(gradient: Tensor, *arguments: Any) -> Gradients:
 
 
 def _prepare(
-    points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, *others: Any
+    points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, *others: Any, keep: bool = False
 ) -> cpu.Problem | portable.Problem:
-    """The problem, checked and ready for both passes, in the implementation for its device."""
+    """The problem, checked and ready for one pass, or with ``keep`` for both, in the implementation for its device."""
     # Values are checked where they are read, so in compiled programs too.
     value = scale.item()
     if not value > 0:
         raise ValueError(f"scale must be positive (math.inf for the exact transform), got {value}.")
     if points.is_cpu:
-        return _on_cpu()(points, directions, thresholds, value, *others)
+        return _on_cpu()(points, directions, thresholds, value, *others, keep=keep)
     return portable.Problem((points, directions, thresholds, scale, *others))
 
 
@@ -116,7 +116,7 @@ class EulerCharacteristicTransform(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         _save(ctx, inputs, inputs[0])
-        problem = ctx.problem = _prepare(*inputs)
+        problem = ctx.problem = _prepare(*inputs, keep=True)
         return problem.transform()
 
     backward = staticmethod(_propagate)

@@ -28,7 +28,7 @@ def addresses_of(tensors: Sequence[Tensor]) -> tuple[int, ...]:
 
 def plain(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The same numbers in one piece, without a sign that is still to be applied."""
-    return tuple([tensor.resolve_neg().contiguous() for tensor in tensors])
+    return tuple([t if t.is_contiguous() and not t.is_neg() else t.resolve_neg().contiguous() for t in tensors])
 
 
 @intrinsic

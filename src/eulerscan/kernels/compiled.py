@@ -24,27 +24,31 @@ from .threads import claim
 
 
 @cached
-def forward(counter, shares, addresses, sizes, real, index, rows, scale, saturation, result_address):
-    """Fill the result ``[B, T, H]``; False if a simplex had a vertex outside its complex."""
+def forward(counters, shares, addresses, sizes, real, index, rows, scale, saturation, fields, result_address):
+    """Fill the result ``[B, T, H]``; False if a simplex had a vertex outside its complex.
+
+    ``fields [blocks * V, 16]`` takes the fields of all complexes in all blocks for the backward pass, unless it is empty.
+    """
     points, directions, thresholds, weights, simplices, offsets = arrays_at(addresses, sizes, real, index)
     num_complexes, num_directions, num_thresholds = offsets.shape[1] - 1, len(directions), len(thresholds)
     result = array_at(result_address, (num_complexes * num_directions, num_thresholds), real)
     ranges = ranges_of(offsets)
     grid = make_grid(thresholds, scale, saturation)
-    field = np.empty((most_vertices(offsets), 2 * WIDTH), points.dtype)
+    own_field = np.empty((most_vertices(offsets), 2 * WIDTH), points.dtype)
     cells = make_cells(grid, points, most_occupied(offsets))
     invalid = np.empty((1, WIDTH))
     block = np.empty((points.shape[1], WIDTH))
-    curves, risen = np.zeros((WIDTH, num_thresholds + WIDTH)), np.empty((WIDTH, num_thresholds + WIDTH))
+    curves, risen = np.zeros((WIDTH, num_thresholds + WIDTH)), np.empty((WIDTH, WIDTH))
     jumps = np.zeros((num_thresholds + WIDTH, WIDTH))
     while True:
-        task = claim(counter)
+        task = claim(counters, 0)
         if task >= (len(ranges) - 1) * shares:
             return True
         range_index, share = task // shares, task % shares
         for start in range(share * WIDTH, num_directions, shares * WIDTH):
             width = _take_block(block, directions, start)
             for b in range(ranges[range_index], ranges[range_index + 1]):
+                field = _field_of(b, start, fields, own_field, offsets, real)
                 if not collapse(field, invalid, b, points, block, weights, simplices, offsets, rows):
                     return False
                 count = offsets[0, b + 1] - offsets[0, b]
@@ -57,12 +61,14 @@ def forward(counter, shares, addresses, sizes, real, index, rows, scale, saturat
 
 @cached
 def backward(
-    counter, shares, addresses, sizes, real, index, rows, scale, saturation, gradient_address, summed, lengths
+    counters, shares, addresses, sizes, real, index, rows, scale, saturation, fields,
+    gradient_address, found_addresses, summed, lengths,
 ):  # fmt: skip
-    """Add to the sums that :func:`collect` makes gradients of, recomputing what the forward pass did.
+    """Fill what was found: the gradients of points, directions, thresholds, scale and weights, as far as they have an address.
 
-    No two tasks add to the same place: points and weights have a copy a share, directions a copy a range, thresholds and scale
-    a copy a task. ``lengths`` are those of one copy each, zero for what nobody needs.
+    What the forward pass did not keep is computed anew. No two tasks add to the same place in ``summed``: points and weights
+    have a copy a share, directions a copy a range, thresholds and scale a copy a task. ``lengths`` are those of one copy each,
+    zero for what nobody needs. Whoever finishes the last task adds up the copies, in a fixed order.
     """
     points, directions, thresholds, weights, simplices, offsets = arrays_at(addresses, sizes, real, index)
     num_complexes, num_directions, num_thresholds = offsets.shape[1] - 1, len(directions), len(thresholds)
@@ -76,22 +82,23 @@ def backward(
     weight_gradient, _ = _part(rest, shares, lengths[4])
     of_grid = scale_gradient.shape[1] > 0
     grid = make_grid(thresholds, scale, saturation)
-    field = np.empty((most_vertices(offsets), 2 * WIDTH), points.dtype)
-    cells = make_cells(grid, points, len(field) if weight_gradient.shape[1] else most_occupied(offsets))
+    own_field = np.empty((most_vertices(offsets), 2 * WIDTH), points.dtype)
+    cells = make_cells(grid, points, len(own_field) if weight_gradient.shape[1] else most_occupied(offsets))
     invalid = np.empty((1, WIDTH))
     block = np.empty((points.shape[1], WIDTH))
     turned = np.zeros((points.shape[1] if direction_gradient.shape[1] else 0, WIDTH))
     gradients = np.zeros((WIDTH, num_thresholds + WIDTH))
     suffixes = np.zeros((WIDTH, num_thresholds + WIDTH))
     while True:
-        task = claim(counter)
+        task = claim(counters, 0)
         if task >= num_tasks:
             return True
         range_index, share = task // shares, task % shares
         for start in range(share * WIDTH, num_directions, shares * WIDTH):
             width = _take_block(block, directions, start)
             for b in range(ranges[range_index], ranges[range_index + 1]):
-                if not collapse(field, invalid, b, points, block, weights, simplices, offsets, rows):
+                field = _field_of(b, start, fields, own_field, offsets, real)
+                if not len(fields) and not collapse(field, invalid, b, points, block, weights, simplices, offsets, rows):
                     return False
                 origin, count = offsets[0, b], offsets[0, b + 1] - offsets[0, b]
                 _sow(gradients, gradient, b * num_directions + start, width)
@@ -121,6 +128,19 @@ def backward(
                 for lane in range(width):
                     direction_gradient[range_index, start + lane, axis] += turned[axis, lane]
                 store(turned, axis, 0, fill(0.0))
+        if claim(counters, 1) == num_tasks - 1:
+            copies = (shares, len(ranges) - 1, num_tasks, num_tasks, shares)
+            counts = (lengths[0], lengths[1], num_thresholds, 1, lengths[4])
+            factors = (1.0, 1.0, 0.0 if math.isinf(scale) else scale, 1.0, 1.0)
+            _collect(found_addresses, counts, summed, copies, lengths, factors, real)
+
+
+@inlined
+def _field_of(b, start, fields, own, offsets, real):
+    """The field of complex ``b`` in the directions from ``start`` on, among the ``fields`` if they are kept, or in our own."""
+    row = start // WIDTH * offsets[0, -1] + offsets[0, b]
+    address = fields.ctypes.data + row * fields.strides[0] if len(fields) else own.ctypes.data
+    return array_at(address, (offsets[0, b + 1] - offsets[0, b], 2 * WIDTH), real)
 
 
 @inlined
@@ -132,17 +152,18 @@ def _harvest(result, row, width, curves, jumps, risen, invalid):
         for j in range(start, start + WIDTH):
             sum = add(sum, load(jumps, j, 0))
             store(jumps, j, 0, sum)
-        turn(risen, 0, start, jumps, start, 0)
-    for j in range(len(jumps)):
-        store(jumps, j, 0, nothing)
-    whole = num_thresholds - num_thresholds % WIDTH
-    for lane in range(width):
-        for j in range(0, whole, WIDTH):
-            store(result, row + lane, j, cast(add(load(curves, lane, j), load(risen, lane, j)), result))
-            store(curves, lane, j, nothing)
-        for j in range(whole, num_thresholds):
-            result[row + lane, j] = curves[lane, j] + risen[lane, j]
-        store(curves, lane, whole, nothing)
+        turn(risen, 0, 0, jumps, start, 0)
+        for j in range(start, start + WIDTH):
+            store(jumps, j, 0, nothing)
+        for lane in range(width):
+            curve = add(load(curves, lane, start), load(risen, lane, 0))
+            store(curves, lane, start, nothing)
+            if start + WIDTH <= num_thresholds:
+                store(result, row + lane, start, cast(curve, result))
+            else:
+                store(risen, lane, 0, curve)
+                for j in range(start, num_thresholds):
+                    result[row + lane, j] = risen[lane, j - start]
 
 
 @inlined
@@ -181,13 +202,13 @@ def _take_block(block, directions, start):
     return width
 
 
-@cached
-def collect(summed, copies, lengths, real, addresses, sizes, factors):
-    """Fill the gradients at ``addresses``, as far as they have ``sizes``, with the sums of their copies, in a fixed order."""
-    for k in range(len(sizes)):
+@inlined
+def _collect(addresses, counts, summed, copies, lengths, factors, real):
+    """Fill the gradients at ``addresses`` with the sums of their copies."""
+    for k in range(len(addresses)):
         part, summed = _part(summed, copies[k], lengths[k])
-        gradient = array_at(addresses[k], (sizes[k],), real)
-        for i in range(sizes[k]):
+        gradient = array_at(addresses[k], (counts[k] if addresses[k] else 0,), real)
+        for i in range(len(gradient)):
             total = 0.0
             for copy in range(copies[k]):
                 total += part[copy, i]

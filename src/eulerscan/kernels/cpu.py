@@ -27,7 +27,7 @@ WORTH_A_THREAD = 1 << 17  # comparisons
 VERTEX = 8  # comparisons that a vertex and its sigmoid are worth
 ENOUGH_RANGES = 32  # to keep all cores busy without dividing the directions too
 MOST_COPIES = 8  # of the gradient of the points
-NOTHING = {dtype: torch.empty(0, dtype=dtype, device="cpu") for dtype in SATURATION}
+UNWEIGHTED = {dtype: torch.empty(1, dtype=dtype, device="cpu") for dtype in SATURATION}  # stands for no weights
 REALS = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
 INDICES = {torch.int32: np.int32(0), torch.int64: np.int64(0)}
 
@@ -39,14 +39,15 @@ class Problem(NamedTuple):
     arguments: tuple[Any, ...]  # their addresses and sizes, numbers like theirs, ...: what both kernels begin with
     scale: float
     shape: tuple[int, int, int]  # of the transform
-    total: int  # number of simplices, vertices included
+    num_weights: int
     num_ranges: int  # of complexes
+    is_small: bool  # whether waking a thread would take longer than the work
 
     def transform(self) -> Tensor:
         """``[B, T, H]``."""
         result = self.tensors[0].new_empty(self.shape)
         shares = self.num_blocks if self.num_ranges < ENOUGH_RANGES and not self.is_small else 1
-        self._run(compiled.forward, shares, result)
+        self._run(compiled.forward, shares, (result,), result.data_ptr())
         return result
 
     def differentiate(self, gradient: Tensor, needs: Sequence[bool]) -> list[Tensor | None]:
@@ -58,39 +59,35 @@ class Problem(NamedTuple):
                 f"got {list(gradient.shape)}, {gradient.dtype} on {gradient.device}."
             )
         of_points, of_directions, of_thresholds, of_scale, of_weights = needs
-        of_weights, of_grid, finite = of_weights and weights.numel() > 0, of_thresholds or of_scale, math.isfinite(self.scale)
+        of_weights = of_weights and self.num_weights > 0
+        found = [
+            torch.empty_like(points) if of_points else None,
+            torch.empty_like(directions) if of_directions else None,
+            torch.empty_like(thresholds) if of_thresholds else None,
+            points.new_empty(()) if of_scale else None,
+            torch.empty_like(weights) if of_weights else None,
+        ]
+        if math.isinf(self.scale) and not of_weights:
+            return [None if g is None else g.zero_() for g in found]
         shares = 1 if self.is_small else min(self.num_blocks, max(1, MOST_COPIES // self.num_ranges))
         num_tasks = shares * self.num_ranges
-        copies = (shares, self.num_ranges, num_tasks, num_tasks, shares)
         lengths = (
             points.numel() if of_points else 0,
             directions.numel() if of_directions else 0,
-            self.shape[2] + WIDTH if of_grid else 0,
-            1 if of_grid else 0,
-            self.total if of_weights else 0,
+            self.shape[2] + WIDTH if of_thresholds or of_scale else 0,
+            1 if of_thresholds or of_scale else 0,
+            self.num_weights if of_weights else 0,
         )
-        summed = np.zeros(sum(map(mul, copies, lengths)))
-        if finite or of_weights:
-            (gradient,) = plain([gradient])
-            self._run(compiled.backward, shares, gradient, summed, lengths)
-        nothing = NOTHING[points.dtype]
-        found = (
-            torch.empty_like(points) if of_points else nothing,
-            torch.empty_like(directions) if of_directions else nothing,
-            torch.empty_like(thresholds) if of_thresholds else nothing,
-            points.new_empty(()) if of_scale else nothing,
-            torch.empty_like(weights) if of_weights else nothing,
-        )
-        factors = (1.0, 1.0, self.scale if finite else 0.0, 1.0, 1.0)
-        sizes = tuple([g.numel() for g in found])
-        compiled.collect(summed, copies, lengths, REALS[points.dtype], addresses_of(found), sizes, factors)
-        return [None if g is nothing else g for g in found]
+        summed = np.zeros(sum(map(mul, (shares, self.num_ranges, num_tasks, num_tasks, shares), lengths)))
+        (gradient,) = plain([gradient])
+        addresses = tuple([0 if g is None else g.data_ptr() for g in found])
+        self._run(compiled.backward, shares, (gradient, found), *addresses_of([gradient]), addresses, summed, lengths)
+        return found
 
-    def _run(self, kernel: Callable[..., bool], shares: int, tensor: Tensor, *others: Any) -> None:
-        """Call a kernel with the result that it fills, or the gradient of it."""
+    def _run(self, kernel: Callable[..., bool], shares: int, tensors: object, *others: Any) -> None:
+        """Call a kernel with what it takes beyond the arguments of both, addresses of ``tensors`` among it."""
         num_threads = 1 if self.is_small else threads.useful(self.num_ranges * shares)
-        arguments = (shares, *self.arguments, *addresses_of([tensor]), *others)
-        if not threads.run(kernel, num_threads, *arguments, kept=(self.tensors, tensor)):
+        if not threads.run(kernel, num_threads, shares, *self.arguments, *others, kept=(self.tensors, tensors)):
             raise IndexError("simplices must hold indices of points of their own complex, got one outside.")
 
     @property
@@ -100,11 +97,6 @@ class Problem(NamedTuple):
         points, directions, thresholds, *_ = self.tensors
         same: bool = (*points.shape, *directions.shape[:1], *thresholds.shape) == sizes[:4]
         return same and addresses_of(self.tensors) == addresses
-
-    @property
-    def is_small(self) -> bool:
-        """Whether waking a thread would take longer than the work."""
-        return self.shape[1] * (self.total + VERTEX * self.tensors[0].shape[0]) < WORTH_A_THREAD
 
     @property
     def num_blocks(self) -> int:
@@ -120,15 +112,22 @@ def prepare(
     simplices: Tensor,
     offsets: Tensor,
     rows: Sequence[int],
+    *,
+    keep: bool = False,
 ) -> Problem:
-    """Where the tensors are. The kernels check no bounds but those of the simplices, so the rest is checked here."""
+    """Where the tensors are. The kernels check no bounds but those of the simplices, so the rest is checked here.
+
+    With ``keep`` the forward pass of a small problem leaves heights and coefficients for the backward pass: at most 16 numbers
+    for each vertex and eight directions. Not with weights, of which the backward pass needs them changed.
+    """
     dtype = points.dtype
     if dtype not in SATURATION or directions.dtype != dtype or thresholds.dtype != dtype:
         raise TypeError(
             "points, directions and thresholds must share the dtype float32 or float64, "
             f"got {dtype}, {directions.dtype} and {thresholds.dtype}."
         )
-    weights = NOTHING[dtype] if weights is None else weights
+    num_weights = 0 if weights is None else weights.numel()
+    weights = UNWEIGHTED[dtype] if weights is None else weights
     if weights.dtype != dtype:
         raise TypeError(f"weights must have the dtype {dtype} like points, got {weights.dtype}.")
     if offsets.dtype != torch.int64 or simplices.dtype not in INDICES:
@@ -144,23 +143,28 @@ def prepare(
         raise ValueError(
             f"thresholds, weights and simplices must have one axis, got {thresholds.ndim}, {weights.ndim} and {simplices.ndim}."
         )
-    if not all(t.is_cpu for t in (directions, thresholds, weights, simplices, offsets)):
+    if not (directions.is_cpu and thresholds.is_cpu and weights.is_cpu and simplices.is_cpu and offsets.is_cpu):
         raise ValueError(
             "directions, thresholds, weights, simplices and offsets must be on the CPU like points, "
             f"got {directions.device}, {thresholds.device}, {weights.device}, {simplices.device} and {offsets.device}."
         )
     tensors = plain((points, directions, thresholds, weights, simplices, offsets))
     # Not len(tensor), which torch looks up in Python.
-    (num_directions, _), (num_levels, num_bounds), num_thresholds = directions.shape, offsets.shape, thresholds.numel()
-    sizes = (*points.shape, num_directions, num_thresholds, weights.numel(), simplices.numel(), num_levels, num_bounds)
-    layout = (addresses_of(tensors), sizes, REALS[dtype], INDICES[simplices.dtype], _rows(tuple(rows)))
+    (num_points, dim), (num_levels, num_bounds), num_directions = points.shape, offsets.shape, directions.shape[0]
+    num_thresholds = thresholds.numel()
+    sizes = (num_points, dim, num_directions, num_thresholds, num_weights, simplices.numel(), num_levels, num_bounds)
+    real = REALS[dtype]
+    layout = (addresses_of(tensors), sizes, real, INDICES[simplices.dtype], _rows(tuple(rows)))
     ascending, total, num_ranges = compiled.plan(*layout)
     if not ascending:
         raise ascending_error(thresholds)
     if total < 0:
         raise ValueError("offsets must divide points, simplices and weights into complexes, in ascending order.")
+    is_small = num_directions * (total + VERTEX * num_points) < WORTH_A_THREAD
+    num_fields = -(-num_directions // WIDTH) * num_points if keep and is_small and not num_weights else 0
+    arguments = (*layout, scale, SATURATION[dtype], np.empty((num_fields, 2 * WIDTH), real.dtype))
     shape = (num_bounds - 1, num_directions, num_thresholds)
-    return Problem(tensors, (*layout, scale, SATURATION[dtype]), scale, shape, total, num_ranges)
+    return Problem(tensors, arguments, scale, shape, num_weights, num_ranges, is_small)
 
 
 @lru_cache(maxsize=64)

@@ -26,25 +26,31 @@ _num_workers: int
 
 
 @intrinsic
-def claim(typing: Any, counter: Any) -> Any:
-    """Inside a kernel: the number of the next task that nobody has claimed, counting ``counter [1]`` up."""
+def claim(typing: Any, counters: Any, i: Any) -> Any:
+    """Inside a kernel: the next number that nobody has claimed of those that ``counters[i]`` counts.
+
+    Whoever gets a number sees all that was written before those below it were claimed.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        return builder.atomic_rmw("add", array.data, ir.Constant(ir.IntType(64), 1), "monotonic")
+        counter = builder.gep(array.data, [arguments[1]])
+        return builder.atomic_rmw("add", counter, ir.Constant(ir.IntType(64), 1), "acq_rel")
 
-    return types.int64(counter), generate
+    return types.int64(counters, types.intp), generate
 
 
 def run(kernel: Callable[..., bool], num_threads: int, *arguments: Any, kept: object = None) -> bool:
-    """Call ``kernel(counter, *arguments)`` on several threads, this one included; whether all returned true.
+    """Call ``kernel(counters, *arguments)`` on several threads, this one included; whether all returned true.
+
+    ``counters`` are two zeros: one for the tasks that were begun, and one for those that are done, where that matters.
 
     ``kept`` is what addresses among the arguments belong to. It lives until the last thread is done, which after an error or
     Ctrl-C may be later than the caller.
     """
-    counter = np.zeros(1, np.int64)
+    counters = np.zeros(2, np.int64)
     if num_threads == 1:
-        return kernel(counter, *arguments)
+        return kernel(counters, *arguments)
     tickets = list(range(num_threads - 1))
     outcomes: SimpleQueue[bool | BaseException] = SimpleQueue()
 
@@ -54,14 +60,14 @@ def run(kernel: Callable[..., bool], num_threads: int, *arguments: Any, kept: ob
         except IndexError:
             return  # too late: the work is done
         try:
-            outcomes.put(kernel(counter, *arguments))
+            outcomes.put(kernel(counters, *arguments))
         except BaseException as error:  # belongs to the thread that asked for help
             outcomes.put(error)
 
     _start_workers(len(tickets))
     for _ in range(num_threads - 1):
         _jobs.put(help)
-    fine = kernel(counter, *arguments)
+    fine = kernel(counters, *arguments)
     helpers = num_threads - 1
     while tickets:
         try:
