@@ -177,8 +177,9 @@ class Complex:
         if not isinstance(points, Tensor) or not points.is_floating_point():
             got = points.dtype if isinstance(points, Tensor) else type(points).__name__
             raise TypeError(f"points must be a torch.Tensor of floating point, got {got}.")
-        if points.ndim != 2 or len(points) != len(self.points) or points.shape[1] == 0:
-            raise ValueError(f"points must have shape [{len(self.points)}, dim] here, got {list(points.shape)}.")
+        shape, (count, _) = points.shape, self.points.shape
+        if len(shape) != 2 or shape[0] != count or shape[1] == 0:
+            raise ValueError(f"points must have shape [{count}, dim] here, got {list(shape)}.")
         if points.device != self.device:
             raise ValueError(f"points must be on {self.device} like the rest of the complex, got {points.device}.")
         return Complex._make(points, self.offsets, self.rows, self.packed_simplices, self.packed_weights)

@@ -14,6 +14,9 @@ from .checks import check_radius, positive
 from .complexes import Complex
 from .shapes import Shape, as_complex
 
+_NUMBERS = (float, int, Real)  # in the order in which they are likely
+_LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float32, torch.float64)}
+
 
 def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | Tensor = math.inf) -> Tensor:
     r"""Euler characteristic transform of one or many complexes.
@@ -42,18 +45,20 @@ def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | 
         tensor([[[0., 1., 0.]]])
     """
     complex = as_complex(shape)
-    _check_grid(complex, directions, thresholds)
+    points, weights = complex.points, complex.packed_weights
+    _check_grid(points, directions, thresholds)
     if not torch.compiler.is_compiling():
         _warn_of_missing_faces(complex)
-    weights = complex.packed_weights
-    double = torch.float64 in (complex.points.dtype, directions.dtype, thresholds.dtype)
-    dtype = torch.float64 if double else torch.float32
+    dtypes = (points.dtype, directions.dtype, thresholds.dtype)
+    dtype = torch.float64 if torch.float64 in dtypes else torch.float32
+    if dtypes != (dtype, dtype, dtype):
+        points, directions, thresholds = points.to(dtype), directions.to(dtype), thresholds.to(dtype)
     return kernels.ect(
-        _cast(complex.points, dtype),
-        _cast(directions, dtype),
-        _cast(thresholds, dtype),
-        _scale(scale, complex.device, dtype),
-        None if weights is None else _cast(weights, dtype),
+        points,
+        directions,
+        thresholds,
+        _scale(scale, points),
+        None if weights is None else weights.to(dtype),
         complex.packed_simplices,
         complex.offsets,
         complex.rows,
@@ -76,40 +81,35 @@ def thresholds(
     return (steps * (radius / max(1, n - 1))).to(dtype or torch.get_default_dtype())
 
 
-def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """As ``to``, which takes its time even where there is nothing to do."""
-    return tensor if tensor.dtype == dtype else tensor.to(dtype)
-
-
-def _check_grid(complex: Complex, directions: Tensor, thresholds: Tensor) -> None:
+def _check_grid(points: Tensor, directions: Tensor, thresholds: Tensor) -> None:
+    device, dim = points.device, points.shape[1]
     for name, tensor, shape in (("directions", directions, "[T, dim]"), ("thresholds", thresholds, "[H]")):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name} must be a torch.Tensor {shape}, got {type(tensor).__name__}.")
         if not tensor.is_floating_point():
             raise TypeError(f"{name} must be floating point, got {tensor.dtype}. Use {name}.float().")
-        if tensor.device != complex.points.device:
-            raise ValueError(f"{name} must be on {complex.points.device} like the points, got {tensor.device}.")
-    if directions.ndim != 2 or directions.shape[1] != complex.dim:
-        transposed = directions.ndim == 2 and directions.shape[0] == complex.dim
+        if tensor.device != device:
+            raise ValueError(f"{name} must be on {device} like the points, got {tensor.device}.")
+    if directions.ndim != 2 or directions.shape[1] != dim:
+        transposed = directions.ndim == 2 and directions.shape[0] == dim
         hint = " Did you pass it transposed?" if transposed else ""
         raise ValueError(
-            f"directions must have shape [T, {complex.dim}], since the points have dimension {complex.dim}, "
-            f"got {list(directions.shape)}.{hint}"
+            f"directions must have shape [T, {dim}], since the points have dimension {dim}, got {list(directions.shape)}.{hint}"
         )
     if thresholds.ndim != 1:
         raise ValueError(f"thresholds must have shape [H], got {list(thresholds.shape)}.")
 
 
-def _scale(scale: float | Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """``scale`` as a tensor without axes. That it is positive is checked where its value is read."""
+def _scale(scale: float | Tensor, points: Tensor) -> float | Tensor:
+    """``scale`` as a number or a tensor without axes. That it is positive is checked where its value is read."""
     if isinstance(scale, Tensor):
         if scale.numel() != 1 or scale.is_complex():
             raise ValueError(f"scale must be one real number, got {scale.dtype} of shape {list(scale.shape)}.")
-        return scale.to(device=device, dtype=dtype).reshape(())
-    if isinstance(scale, bool) or not isinstance(scale, Real | float | int):
+        return scale.to(points).reshape(())
+    if isinstance(scale, bool) or not isinstance(scale, _NUMBERS):
         raise TypeError(f"scale must be a number or a tensor with one, got {type(scale).__name__}.")
     # What is too large for the dtype is the exact transform.
-    return torch.full((), math.inf if scale > torch.finfo(dtype).max else float(scale), device=device, dtype=dtype)
+    return math.inf if scale > _LARGEST[points.dtype] else float(scale)
 
 
 def _warn_of_missing_faces(complex: Complex) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
@@ -20,40 +21,53 @@ if TYPE_CHECKING:
     from . import cpu
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+PLAIN = (Tensor, torch.nn.Parameter)  # not stand-ins
 
 
 def ect(
     points: Tensor,
     directions: Tensor,
     thresholds: Tensor,
-    scale: Tensor,
+    scale: Tensor | float,
     weights: Tensor | None,
     simplices: Tensor,
     offsets: Tensor,
     rows: Sequence[int],
 ) -> Tensor:
-    """Euler characteristic transform ``[B, T, H]``; the arguments are those of :mod:`.layout`."""
-    inputs = (points, directions, thresholds, scale, weights, simplices, offsets, rows)
+    """Euler characteristic transform ``[B, T, H]``; the arguments are those of :mod:`.layout`, the scale may be a number."""
+    layout = (simplices, offsets, rows)
     result: Tensor
     if _traced(points):
-        result = torch.ops.eulerscan.ect(*inputs)
-    elif _differentiated(inputs[:5]):
-        result = EulerCharacteristicTransform.apply(*inputs)  # type: ignore[no-untyped-call]
+        result = torch.ops.eulerscan.ect(points, directions, thresholds, _as_tensor(scale, points), weights, *layout)
+    elif _differentiated(points, directions, thresholds, scale, weights):
+        result = EulerCharacteristicTransform.apply(points, directions, thresholds, scale, weights, layout)  # type: ignore[no-untyped-call]
     else:
-        result = _forward(*inputs)
+        result = _prepare(points, directions, thresholds, scale, weights, *layout).transform()
     return result
 
 
 def _traced(tensor: Tensor) -> bool:
     """Whether a program is being recorded, perhaps with stand-ins for tensors that have no values."""
     recorded = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
-    return recorded or type(tensor) not in (Tensor, torch.nn.Parameter)
+    return recorded or type(tensor) not in PLAIN
 
 
-def _differentiated(tensors: Sequence[Tensor | None]) -> bool:
+def _differentiated(*inputs: Tensor | float | None) -> bool:
     """Whether somebody wants derivatives; forward mode, which there is none of, must not go unnoticed."""
-    wanted = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
-    return wanted or forward_ad._current_level >= 0
+    if torch.is_grad_enabled():
+        for tensor in inputs:
+            if isinstance(tensor, Tensor) and tensor.requires_grad:
+                return True
+    return forward_ad._current_level >= 0
+
+
+def _as_tensor(scale: Tensor | float, points: Tensor) -> Tensor:
+    return scale if isinstance(scale, Tensor) else points.new_full((), scale)
+
+
+def _rounded(scale: float, dtype: torch.dtype) -> float:
+    """As a tensor would hold it."""
+    return float(np.float32(scale)) if dtype == torch.float32 else scale
 
 
 def _forward(*inputs: Any) -> Tensor:
@@ -68,16 +82,16 @@ def _backward(gradient: Tensor, *arguments: Any) -> Gradients:
 
 
 def _prepare(
-    points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, *others: Any, keep: bool = False
+    points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor | float, *others: Any, keep: bool = False
 ) -> cpu.Problem | portable.Problem:
     """The problem, checked and ready for one pass, or with ``keep`` for both, in the implementation for its device."""
     # Values are checked where they are read, so in compiled programs too.
-    value = scale.item()
+    value = scale.item() if isinstance(scale, Tensor) else _rounded(scale, points.dtype)
     if not value > 0:
         raise ValueError(f"scale must be positive (math.inf for the exact transform), got {value}.")
     if points.is_cpu:
         return _on_cpu()(points, directions, thresholds, value, *others, keep=keep)
-    return portable.Problem((points, directions, thresholds, scale, *others))
+    return portable.Problem((points, directions, thresholds, _as_tensor(scale, points), *others))
 
 
 @cache
@@ -88,26 +102,30 @@ def _on_cpu() -> Callable[..., cpu.Problem]:
     return cpu.prepare
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    *tensors, rows = inputs
-    ctx.save_for_backward(*tensors)
-    ctx.rows, ctx.problem = rows, None
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor | None) -> None:
+    points, directions, thresholds, scale, weights, simplices, offsets, rows = inputs
+    ctx.rows, ctx.number, ctx.problem = rows, scale, None
+    scale = scale if isinstance(scale, Tensor) else None
+    ctx.save_for_backward(points, directions, thresholds, scale, weights, simplices, offsets)
 
 
-def _propagate(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
-    *inputs, simplices, offsets = ctx.saved_tensors
-    layout = (simplices, offsets, ctx.rows)
-    traced = _traced(gradient)
-    needs = ctx.needs_input_grad[:5]
-    if traced:
-        found = torch.ops.eulerscan.ect_backward(gradient, *inputs, *layout, needs)
-        return (*(g if needed else None for g, needed in zip(found, needs, strict=True)), None, None, None)
+def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
+    """Of points, directions, thresholds, scale and weights."""
+    points, directions, thresholds, scale, weights, simplices, offsets = ctx.saved_tensors  # raises if one was changed
+    scale = ctx.number if scale is None else scale
+    needs, layout, problem = ctx.needs_input_grad[:5], (simplices, offsets, ctx.rows), ctx.problem
+    if _traced(gradient):
+        inputs = (points, directions, thresholds, _as_tensor(scale, points), weights)
+        given = torch.ops.eulerscan.ect_backward(gradient, *inputs, *layout, needs)
+        return [g if needed else None for g, needed in zip(given, needs, strict=True)]
     if torch.is_grad_enabled():
         # Somebody wants second derivatives: torch's own operations have them.
-        return (*portable.differentiate(gradient, inputs, layout, create_graph=True), None, None, None)
-    kept = ctx.problem is not None and ctx.problem.is_current
-    problem = ctx.problem if kept else _prepare(*inputs, *layout)
-    return (*problem.differentiate(gradient, needs), None, None, None)
+        inputs = (points, directions, thresholds, _as_tensor(scale, points), weights)
+        return portable.differentiate(gradient, inputs, layout, create_graph=True)
+    if problem is None or not problem.is_current:
+        problem = _prepare(points, directions, thresholds, scale, weights, *layout)
+    found: list[Tensor | None] = problem.differentiate(gradient, needs)
+    return found
 
 
 class EulerCharacteristicTransform(torch.autograd.Function):
@@ -115,11 +133,18 @@ class EulerCharacteristicTransform(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        _save(ctx, inputs, inputs[0])
-        problem = ctx.problem = _prepare(*inputs, keep=True)
+        *tensors, layout = inputs
+        _save(ctx, (*tensors, *layout), None)
+        problem = ctx.problem = _prepare(*tensors, *layout, keep=True)
         return problem.transform()
 
-    backward = staticmethod(_propagate)
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return (*_gradients(ctx, gradient), None)
+
+
+def _propagate(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+    return (*_gradients(ctx, gradient), None, None, None)
 
 
 def _fake(points: Tensor, directions: Tensor, thresholds: Tensor, *others: Any) -> Tensor:

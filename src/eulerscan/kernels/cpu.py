@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ VERTEX = 8  # comparisons that a vertex and its sigmoid are worth
 ENOUGH_RANGES = 32  # to keep all cores busy without dividing the directions too
 MOST_COPIES = 8  # of the gradient of the points
 UNWEIGHTED = {dtype: torch.empty(1, dtype=dtype, device="cpu") for dtype in SATURATION}  # stands for no weights
-REALS = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
+REALS: dict[torch.dtype, np.floating[Any]] = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
 INDICES = {torch.int32: np.int32(0), torch.int64: np.int64(0)}
 
 
@@ -36,6 +35,7 @@ class Problem(NamedTuple):
     """The arguments as the kernels take them, and how to divide the work."""
 
     tensors: tuple[Tensor, ...]  # points, directions, thresholds, weights, simplices and offsets
+    shapes: list[torch.Size]  # of them
     arguments: tuple[Any, ...]  # their addresses and sizes, numbers like theirs, ...: what both kernels begin with
     scale: float
     shape: tuple[int, int, int]  # of the transform
@@ -78,7 +78,9 @@ class Problem(NamedTuple):
             1 if of_thresholds or of_scale else 0,
             self.num_weights if of_weights else 0,
         )
-        summed = np.zeros(sum(map(mul, (shares, self.num_ranges, num_tasks, num_tasks, shares), lengths)))
+        summed = np.zeros(
+            shares * (lengths[0] + lengths[4]) + self.num_ranges * lengths[1] + num_tasks * (lengths[2] + lengths[3])
+        )
         (gradient,) = plain([gradient])
         addresses = tuple([0 if g is None else g.data_ptr() for g in found])
         self._run(compiled.backward, shares, (gradient, found), *addresses_of([gradient]), addresses, summed, lengths)
@@ -93,10 +95,8 @@ class Problem(NamedTuple):
     @property
     def is_current(self) -> bool:
         """Whether the tensors are still where they were, and as large."""
-        addresses, sizes, *_ = self.arguments
-        points, directions, thresholds, *_ = self.tensors
-        same: bool = (*points.shape, *directions.shape[:1], *thresholds.shape) == sizes[:4]
-        return same and addresses_of(self.tensors) == addresses
+        same: bool = addresses_of(self.tensors) == self.arguments[0]
+        return same and [tensor.shape for tensor in self.tensors] == self.shapes
 
     @property
     def num_blocks(self) -> int:
@@ -149,12 +149,10 @@ def prepare(
             f"got {directions.device}, {thresholds.device}, {weights.device}, {simplices.device} and {offsets.device}."
         )
     tensors = plain((points, directions, thresholds, weights, simplices, offsets))
-    # Not len(tensor), which torch looks up in Python.
-    (num_points, dim), (num_levels, num_bounds), num_directions = points.shape, offsets.shape, directions.shape[0]
-    num_thresholds = thresholds.numel()
-    sizes = (num_points, dim, num_directions, num_thresholds, num_weights, simplices.numel(), num_levels, num_bounds)
-    real = REALS[dtype]
-    layout = (addresses_of(tensors), sizes, real, INDICES[simplices.dtype], _rows(tuple(rows)))
+    shapes = [tensor.shape for tensor in tensors]
+    (num_points, dim), (num_directions, _), (num_thresholds,), _, (num_entries,), (num_levels, num_bounds) = shapes
+    sizes = (num_points, dim, num_directions, num_thresholds, num_weights, num_entries, num_levels, num_bounds)
+    layout = (addresses_of(tensors), sizes, REALS[dtype], INDICES[simplices.dtype], _rows(tuple(rows)))
     ascending, total, num_ranges = compiled.plan(*layout)
     if not ascending:
         raise ascending_error(thresholds)
@@ -162,9 +160,10 @@ def prepare(
         raise ValueError("offsets must divide points, simplices and weights into complexes, in ascending order.")
     is_small = num_directions * (total + VERTEX * num_points) < WORTH_A_THREAD
     num_fields = -(-num_directions // WIDTH) * num_points if keep and is_small and not num_weights else 0
-    arguments = (*layout, scale, SATURATION[dtype], np.empty((num_fields, 2 * WIDTH), real.dtype))
+    fields = np.empty((num_fields, 2 * WIDTH), type(REALS[dtype]))
+    arguments = (*layout, scale, SATURATION[dtype], fields)
     shape = (num_bounds - 1, num_directions, num_thresholds)
-    return Problem(tensors, arguments, scale, shape, num_weights, num_ranges, is_small)
+    return Problem(tensors, shapes, arguments, scale, shape, num_weights, num_ranges, is_small)
 
 
 @lru_cache(maxsize=64)
