@@ -103,29 +103,29 @@ def _on_cpu() -> Callable[..., cpu.Problem]:
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor | None) -> None:
-    points, directions, thresholds, scale, weights, simplices, offsets, rows = inputs
-    ctx.rows, ctx.number, ctx.problem = rows, scale, None
-    scale = scale if isinstance(scale, Tensor) else None
-    ctx.save_for_backward(points, directions, thresholds, scale, weights, simplices, offsets)
+    points, directions, thresholds, scale, *others, rows = inputs
+    ctx.rows, ctx.problem, ctx.number = rows, None, None
+    if not isinstance(scale, Tensor):
+        ctx.number, scale = scale, None
+    ctx.save_for_backward(points, directions, thresholds, scale, *others)
 
 
 def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
     """Of points, directions, thresholds, scale and weights."""
     points, directions, thresholds, scale, weights, simplices, offsets = ctx.saved_tensors  # raises if one was changed
     scale = ctx.number if scale is None else scale
-    needs, layout, problem = ctx.needs_input_grad[:5], (simplices, offsets, ctx.rows), ctx.problem
-    if _traced(gradient):
-        inputs = (points, directions, thresholds, _as_tensor(scale, points), weights)
-        given = torch.ops.eulerscan.ect_backward(gradient, *inputs, *layout, needs)
-        return [g if needed else None for g, needed in zip(given, needs, strict=True)]
-    if torch.is_grad_enabled():
-        # Somebody wants second derivatives: torch's own operations have them.
-        inputs = (points, directions, thresholds, _as_tensor(scale, points), weights)
-        return portable.differentiate(gradient, inputs, layout, create_graph=True)
-    if problem is None or not problem.is_current:
-        problem = _prepare(points, directions, thresholds, scale, weights, *layout)
-    found: list[Tensor | None] = problem.differentiate(gradient, needs)
-    return found
+    layout, needs = (simplices, offsets, ctx.rows), ctx.needs_input_grad[:5]
+    traced, problem = _traced(gradient), ctx.problem
+    if not traced and not torch.is_grad_enabled():
+        if problem is None or not problem.is_current:
+            problem = _prepare(points, directions, thresholds, scale, weights, *layout)
+        return problem.differentiate(gradient, needs)  # type: ignore[no-any-return]
+    inputs = (points, directions, thresholds, _as_tensor(scale, points), weights)
+    if traced:
+        found = torch.ops.eulerscan.ect_backward(gradient, *inputs, *layout, needs)
+        return [g if needed else None for g, needed in zip(found, needs, strict=True)]
+    # Somebody wants second derivatives: torch's own operations have them.
+    return portable.differentiate(gradient, inputs, layout, create_graph=True)
 
 
 class EulerCharacteristicTransform(torch.autograd.Function):
