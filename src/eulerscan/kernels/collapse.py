@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from .jit import inlined
-from .lanes import WIDTH, add, any_lane, at_least, but_not, cast, choose, differs, either, fill, load, multiply, store
+from .lanes import WIDTH, add, any_lane, at_least, but_not, cast, choose, differs, either, fill, item, load, multiply, store
 from .lanes import total as total_of_lanes
 
 HEIGHT, COEFFICIENT = 0, WIDTH
@@ -62,7 +62,7 @@ def _measure(field, invalid, start, count, points, directions, weights):
 def _edges(field, simplices, packed, length, first, last, start, count, weights, weighed):
     nothing, minus = fill(field.dtype.type(0)), field.dtype.type(-1)
     for i in range(first, last):
-        a, b = simplices[packed + i] - start, simplices[packed + length + i] - start
+        a, b = item(simplices, packed + i) - start, item(simplices, packed + length + i) - start
         a, b = min(a, b), max(a, b)
         if a < 0 or b >= count:
             return False
@@ -77,8 +77,8 @@ def _edges(field, simplices, packed, length, first, last, start, count, weights,
 def _triangles(field, simplices, packed, length, first, last, start, count, weights, weighed):
     nothing, one = fill(field.dtype.type(0)), field.dtype.type(1)
     for i in range(first, last):
-        a, b = simplices[packed + i] - start, simplices[packed + length + i] - start
-        c = simplices[packed + 2 * length + i] - start
+        a, b = item(simplices, packed + i) - start, item(simplices, packed + length + i) - start
+        c = item(simplices, packed + 2 * length + i) - start
         a, b = min(a, b), max(a, b)
         b, c = min(b, c), max(b, c)
         a, b = min(a, b), max(a, b)
