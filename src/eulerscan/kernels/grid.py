@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .jit import inlined, inner
-from .lanes import WIDTH
+from .lanes import WIDTH, item
 
 LARGEST_EXPONENT = 600.0
 BUCKETS_A_THRESHOLD = 4
@@ -87,7 +87,7 @@ def tabulate(
 def first_at_least(fenced: NDArray[np.float64], buckets: NDArray[np.int64], density: float, height: float) -> int:
     """Index of the first threshold at or above ``height``; the number of thresholds if there is none."""
     count = len(fenced) - 2
-    position = (height - fenced[1]) * density
+    position = (height - item(fenced, 1)) * density
     if density == 0.0:  # all thresholds are equal
         low, high = 0, count
     elif not position > 0:  # NaN too
@@ -96,17 +96,17 @@ def first_at_least(fenced: NDArray[np.float64], buckets: NDArray[np.int64], dens
         low, high = count, count
     else:
         bucket = int(position)
-        low, high = buckets[bucket], buckets[bucket + 1]
+        low, high = item(buckets, bucket), item(buckets, bucket + 1)
     while high - low > 1:  # only where thresholds crowd in one bucket
         middle = (low + high) // 2
-        if fenced[1 + middle] < height:
+        if item(fenced, 1 + middle) < height:
             low = middle + 1
         else:
             high = middle
-    low += fenced[1 + low] < height
+    low += item(fenced, 1 + low) < height
     # The bucket was found with rounding; the thresholds themselves decide.
-    while fenced[1 + low] < height:
+    while item(fenced, 1 + low) < height:
         low += 1
-    while low > 0 and fenced[low] >= height:
+    while low > 0 and item(fenced, low) >= height:
         low -= 1
     return int(low)

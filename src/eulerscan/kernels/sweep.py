@@ -18,7 +18,7 @@ from .collapse import COEFFICIENT, HEIGHT
 from .exponential import exponential
 from .grid import first_at_least, tabulate
 from .jit import inlined
-from .lanes import WIDTH, add, cast, differs, divide, fill, fused, load, lowest, marked, multiply, store, total
+from .lanes import WIDTH, add, cast, differs, divide, fill, fused, item, load, lowest, marked, multiply, store, total
 
 
 @inlined
@@ -51,11 +51,11 @@ def draw(curves, jumps, field, count, width, grid):
             coefficient = np.float64(field[v, COEFFICIENT + lane])
             height = np.float64(field[v, HEIGHT + lane])
             j = first_at_least(fenced, buckets, density, height - reach)
-            if fenced[1 + j] < height + reach:
+            if item(fenced, 1 + j) < height + reach:
                 if not in_range:
                     tabulate(decay, fenced, scale, reach, height, j)
                 factor = fill(factors[0, lane])
-                while j < last and fenced[1 + j] < height + reach:
+                while j < last and item(fenced, 1 + j) < height + reach:
                     falling = multiply(factor, load(decay, 0, j))
                     risen = divide(fill(coefficient), add(one, falling))
                     store(curves, lane, j, add(load(curves, lane, j), risen))
@@ -93,13 +93,13 @@ def descend(
                 slopes[0, lane] = scale_gradient = math.nan
                 continue
             j = first_at_least(fenced, buckets, density, height - reach)
-            if not fenced[1 + j] < height + reach:
+            if not item(fenced, 1 + j) < height + reach:
                 continue
             if not in_range:
                 tabulate(decay, fenced, scale, reach, height, j)
             factor = fill(factors[0, lane])
             summed, moments = fill(0.0), fill(0.0)
-            while j < last and fenced[1 + j] < height + reach:
+            while j < last and item(fenced, 1 + j) < height + reach:
                 falling = multiply(factor, load(decay, 0, j))
                 sigmoid = divide(one, add(one, falling))
                 slope = multiply(load(gradients, lane, j), multiply(falling, multiply(sigmoid, sigmoid)))
@@ -138,11 +138,11 @@ def weigh(field, gradients, suffixes, count, width, grid):
             if lane < width:
                 height = np.float64(field[v, HEIGHT + lane])
                 j = first_at_least(fenced, buckets, density, height - reach)
-                if fenced[1 + j] < height + reach:
+                if item(fenced, 1 + j) < height + reach:
                     if not in_range:
                         tabulate(decay, fenced, scale, reach, height, j)
                     factor = fill(factors[0, lane])
-                    while j < last and fenced[1 + j] < height + reach:
+                    while j < last and item(fenced, 1 + j) < height + reach:
                         falling = multiply(factor, load(decay, 0, j))
                         pull += total(divide(load(gradients, lane, j), add(one, falling)))
                         j += WIDTH
