@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import carray, types
 from numba.extending import intrinsic
@@ -46,8 +47,17 @@ def array_at(address, shape, like):
 
 
 @inlined
-def arrays_at(addresses, sizes, real, index):
-    """Points, directions, thresholds, weights, simplices and offsets, of numbers like ``real`` and ``index``."""
+def address_of(array):
+    """Where an array begins. It must be in use for as long as the address is."""
+    return np.int64(array.ctypes.data)
+
+
+@inlined
+def arrays_at(addresses, sizes, real, index, rows):
+    """Points, directions, thresholds, weights, simplices and offsets, of numbers like ``real`` and ``index``; and ``rows``.
+
+    Nobody counts references to them, which threads would do for every complex, waiting for each other.
+    """
     num_points, dim, num_directions, num_thresholds, num_weights, num_entries, num_levels, num_bounds = sizes
     return (
         array_at(addresses[0], (num_points, dim), real),
@@ -56,4 +66,5 @@ def arrays_at(addresses, sizes, real, index):
         array_at(addresses[3], (num_weights,), real),
         array_at(addresses[4], (num_entries,), index),
         array_at(addresses[5], (num_levels, num_bounds), 0),
+        array_at(address_of(rows), (len(rows),), 0),
     )

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from .addresses import array_at, arrays_at
+from .addresses import address_of, array_at, arrays_at
 from .cells import make_cells, most_occupied, occupied
 from .collapse import collapse, gather
 from .grid import make_grid
@@ -29,7 +29,7 @@ def forward(counters, shares, addresses, sizes, real, index, rows, scale, satura
 
     ``fields [blocks * V, 16]`` takes the fields of all complexes in all blocks for the backward pass, unless it is empty.
     """
-    points, directions, thresholds, weights, simplices, offsets = arrays_at(addresses, sizes, real, index)
+    points, directions, thresholds, weights, simplices, offsets, rows = arrays_at(addresses, sizes, real, index, rows)
     num_complexes, num_directions, num_thresholds = offsets.shape[1] - 1, len(directions), len(thresholds)
     result = array_at(result_address, (num_complexes * num_directions, num_thresholds), real)
     ranges = ranges_of(offsets)
@@ -70,7 +70,7 @@ def backward(
     have a copy a share, directions a copy a range, thresholds and scale a copy a task. ``lengths`` are those of one copy each,
     zero for what nobody needs. Whoever finishes the last task adds up the copies, in a fixed order.
     """
-    points, directions, thresholds, weights, simplices, offsets = arrays_at(addresses, sizes, real, index)
+    points, directions, thresholds, weights, simplices, offsets, rows = arrays_at(addresses, sizes, real, index, rows)
     num_complexes, num_directions, num_thresholds = offsets.shape[1] - 1, len(directions), len(thresholds)
     gradient = array_at(gradient_address, (num_complexes * num_directions, num_thresholds), real)
     ranges = ranges_of(offsets)
@@ -139,7 +139,7 @@ def backward(
 def _field_of(b, start, fields, own, offsets, real):
     """The field of complex ``b`` in the directions from ``start`` on, among the ``fields`` if they are kept, or in our own."""
     row = start // WIDTH * offsets[0, -1] + offsets[0, b]
-    address = fields.ctypes.data + row * fields.strides[0] if len(fields) else own.ctypes.data
+    address = address_of(fields) + row * fields.strides[0] if len(fields) else address_of(own)
     return array_at(address, (offsets[0, b + 1] - offsets[0, b], 2 * WIDTH), real)
 
 
@@ -218,7 +218,7 @@ def _collect(addresses, counts, summed, copies, lengths, factors, real):
 @cached
 def plan(addresses, sizes, real, index, rows):
     """Whether thresholds ascend, the number of simplices, and that of the ranges; negative if offsets are not in order."""
-    points, _, thresholds, weights, simplices, offsets = arrays_at(addresses, sizes, real, index)
+    points, _, thresholds, weights, simplices, offsets, rows = arrays_at(addresses, sizes, real, index, rows)
     if not consistent(weights, simplices, offsets, rows, len(points)):
         return ascending(thresholds), -1, -1
     return ascending(thresholds), before(offsets, offsets.shape[1] - 1), len(ranges_of(offsets)) - 1
