@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
@@ -65,11 +64,6 @@ def _as_tensor(scale: Tensor | float, points: Tensor) -> Tensor:
     return scale if isinstance(scale, Tensor) else points.new_full((), scale)
 
 
-def _rounded(scale: float, dtype: torch.dtype) -> float:
-    """As a tensor would hold it."""
-    return float(np.float32(scale)) if dtype == torch.float32 else scale
-
-
 def _forward(*inputs: Any) -> Tensor:
     return _prepare(*inputs).transform()
 
@@ -86,7 +80,7 @@ def _prepare(
 ) -> cpu.Problem | portable.Problem:
     """The problem, checked and ready for one pass, or with ``keep`` for both, in the implementation for its device."""
     # Values are checked where they are read, so in compiled programs too.
-    value = scale.item() if isinstance(scale, Tensor) else _rounded(scale, points.dtype)
+    value = scale.item() if isinstance(scale, Tensor) else scale
     if not value > 0:
         raise ValueError(f"scale must be positive (math.inf for the exact transform), got {value}.")
     if points.is_cpu:

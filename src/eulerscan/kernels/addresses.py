@@ -27,9 +27,9 @@ def addresses_of(tensors: Sequence[Tensor]) -> tuple[int, ...]:
     return addresses
 
 
-def plain(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+def plain(tensor: Tensor) -> Tensor:
     """The same numbers in one piece, without a sign that is still to be applied."""
-    return tuple([t if t.is_contiguous() and not t.is_neg() else t.resolve_neg().contiguous() for t in tensors])
+    return tensor if tensor.is_contiguous() and not tensor.is_neg() else tensor.resolve_neg().contiguous()
 
 
 @intrinsic
