@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from .jit import inlined
-from .lanes import WIDTH, add, any_lane, at_least, but_not, cast, choose, differs, either, fill, item, load, multiply, store
+from .lanes import WIDTH, add, any_lane, at_least, but_not, cast, choose, differs, either, entry, fill, item, load, multiply, store
 from .lanes import total as total_of_lanes
 
 HEIGHT, COEFFICIENT = 0, WIDTH
@@ -51,7 +51,7 @@ def _measure(field, invalid, start, count, points, directions, weights):
     for v in range(count):
         height = fill(0.0)
         for axis in range(points.shape[1]):
-            height = add(height, multiply(fill(np.float64(points[start + v, axis])), load(directions, axis, 0)))
+            height = add(height, multiply(fill(np.float64(entry(points, start + v, axis))), load(directions, axis, 0)))
         store(field, v, HEIGHT, cast(height, field))
         store(field, v, COEFFICIENT, fill(weights[start + v] if len(weights) else one))
         if any_lane(differs(height, height)):

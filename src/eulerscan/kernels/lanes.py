@@ -77,6 +77,19 @@ def item(typing: Any, vector: Any, i: Any) -> Any:
 
 
 @intrinsic
+def entry(typing: Any, matrix: Any, row: Any, column: Any) -> Any:
+    """``matrix[row, column]`` likewise, of a C-contiguous matrix."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, row, column = arguments
+        array = context.make_array(signature.args[0])(context, builder, array)
+        index = builder.add(builder.mul(row, builder.extract_value(array.shape, 1)), column)
+        return builder.load(builder.gep(array.data, [index]))
+
+    return matrix.dtype(matrix, types.intp, types.intp), generate
+
+
+@intrinsic
 def fill(typing: Any, value: Any) -> Any:
     """The same number in every lane."""
 
