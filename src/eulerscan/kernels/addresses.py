@@ -68,3 +68,27 @@ def arrays_at(addresses, sizes, real, index, rows):
         array_at(addresses[5], (num_levels, num_bounds), 0),
         array_at(address_of(rows), (len(rows),), 0),
     )
+
+
+@intrinsic
+def item(typing: Any, vector: Any, i: Any) -> Any:
+    """``vector[i]`` where ``i`` is not negative, which numba would look at every time: a tenth of the work on a mesh."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        return builder.load(builder.gep(array.data, [arguments[1]]))
+
+    return vector.dtype(vector, types.intp), generate
+
+
+@intrinsic
+def entry(typing: Any, matrix: Any, row: Any, column: Any) -> Any:
+    """``matrix[row, column]`` likewise, of a C-contiguous matrix."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, row, column = arguments
+        array = context.make_array(signature.args[0])(context, builder, array)
+        index = builder.add(builder.mul(row, builder.extract_value(array.shape, 1)), column)
+        return builder.load(builder.gep(array.data, [index]))
+
+    return matrix.dtype(matrix, types.intp, types.intp), generate

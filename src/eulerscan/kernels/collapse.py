@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from .addresses import entry, item
 from .jit import inlined
-from .lanes import WIDTH, add, any_lane, at_least, but_not, cast, choose, differs, either, entry, fill, item, load, multiply, store
+from .lanes import WIDTH, add, any_lane, at_least, but_not, cast, choose, differs, either, fill, load, multiply, store
 from .lanes import total as total_of_lanes
 
 HEIGHT, COEFFICIENT = 0, WIDTH

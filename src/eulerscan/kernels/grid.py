@@ -20,8 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .addresses import item
 from .jit import inlined, inner
-from .lanes import WIDTH, item
+from .lanes import WIDTH
 
 LARGEST_EXPONENT = 600.0
 BUCKETS_A_THRESHOLD = 4

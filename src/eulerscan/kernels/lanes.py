@@ -66,30 +66,6 @@ def store(typing: Any, array: Any, row: Any, column: Any, value: Any) -> Any:
 
 
 @intrinsic
-def item(typing: Any, vector: Any, i: Any) -> Any:
-    """``vector[i]`` where ``i`` is not negative, which numba would look at every time."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        return builder.load(builder.gep(array.data, [arguments[1]]))
-
-    return vector.dtype(vector, types.intp), generate
-
-
-@intrinsic
-def entry(typing: Any, matrix: Any, row: Any, column: Any) -> Any:
-    """``matrix[row, column]`` likewise, of a C-contiguous matrix."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array, row, column = arguments
-        array = context.make_array(signature.args[0])(context, builder, array)
-        index = builder.add(builder.mul(row, builder.extract_value(array.shape, 1)), column)
-        return builder.load(builder.gep(array.data, [index]))
-
-    return matrix.dtype(matrix, types.intp, types.intp), generate
-
-
-@intrinsic
 def fill(typing: Any, value: Any) -> Any:
     """The same number in every lane."""
 

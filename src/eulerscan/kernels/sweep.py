@@ -14,11 +14,12 @@ import math
 
 import numpy as np
 
+from .addresses import item
 from .collapse import COEFFICIENT, HEIGHT
 from .exponential import exponential
 from .grid import first_at_least, tabulate
 from .jit import inlined
-from .lanes import WIDTH, add, cast, differs, divide, fill, fused, item, load, lowest, marked, multiply, store, total
+from .lanes import WIDTH, add, cast, differs, divide, fill, fused, load, lowest, marked, multiply, store, total
 
 
 @inlined
