@@ -136,6 +136,26 @@ def test_no_uninitialised_memory_is_read(dtype):
             assert value.isfinite().all()
 
 
+@pytest.mark.parametrize("num_directions", [1, 8, 19])
+def test_what_small_problems_keep_for_the_backward_pass_changes_no_bit(dtype, num_directions):
+    complexes = [random_complex(np.random.default_rng(s), num_points=n) for s, n in enumerate((9, 0, 30, 1))]
+    tensors, layout = arguments(es.collate(complexes), num_directions, es.thresholds(11, dtype=torch.float64), 20.0, dtype)
+    inputs, weights = [t.requires_grad_() for t in tensors[:4]], tensors.pop()
+    assert len(kernels._prepare(*inputs, None, *layout, keep=True).arguments[-1]) == -(-num_directions // 8) * 40
+    assert not len(kernels._prepare(*inputs, weights, *layout, keep=True).arguments[-1])
+    transform = kernels.ect(*inputs, None, *layout)
+    gradient = torch.linspace(-1, 1.3, transform.numel(), dtype=dtype).view_as(transform)
+    anew = torch.ops.eulerscan.ect_backward(gradient, *inputs, None, *layout, [True] * 4 + [False])
+    for _ in range(2):
+        found = torch.autograd.grad(transform, inputs, gradient, retain_graph=True)
+        assert all(torch.equal(a, b) for a, b in zip(found, anew[:4], strict=True))
+
+
+def test_large_problems_keep_nothing():
+    tensors, layout = arguments(testing.torus(40, 40).complex, 64, es.thresholds(5, dtype=torch.float64), 20.0)
+    assert not len(kernels._prepare(*tensors[:4], None, *layout, keep=True).arguments[-1])
+
+
 def test_inputs_computed_from_each_other_are_differentiated_once():
     points = torch.rand(5, 2, dtype=torch.float64, requires_grad=True)
     thresholds = es.thresholds(4, dtype=torch.float64)

@@ -117,8 +117,8 @@ def prepare(
 ) -> Problem:
     """Where the tensors are. The kernels check no bounds but those of the simplices, so the rest is checked here.
 
-    With ``keep`` the forward pass of a small problem leaves heights and coefficients for the backward pass: at most 16 numbers
-    for each vertex and eight directions. Not with weights, of which the backward pass needs them changed.
+    With ``keep`` the forward pass of a small problem leaves its fields for the backward pass, less than 2 MB. Not with
+    weights, for whose gradients the backward pass overwrites them.
     """
     dtype = points.dtype
     if dtype not in SATURATION or directions.dtype != dtype or thresholds.dtype != dtype:
