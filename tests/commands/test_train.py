@@ -59,6 +59,17 @@ def test_a_data_set_is_trained_with_several_seeds(run, tmp_path):
     assert again.splitlines()[:4] == out.splitlines()[:4]
 
 
+def test_dimensions_apart_have_pictures_of_their_own(run, tmp_path):
+    command = ["train", "manifolds", "--data", "num_shapes=12", "num_points=40", *TINY, "--epochs", 1, "--plots"]
+    heights = []
+    for options in ([], ["--max-dim", 2]):
+        output = tmp_path / str(len(options))
+        run(*command, *options, "--output", output)
+        with Image.open(output / "seed-0" / "transforms.png") as picture:
+            heights.append(picture.size[1])
+    assert heights[1] == 2 * heights[0]
+
+
 def test_predictions_for_files_equal_those_in_memory(run, folder, trained, tmp_path):
     table = tmp_path / "predictions.csv"
     run("predict", trained / "seed-0", folder, "--output", table)

@@ -9,7 +9,10 @@ import torch
 
 from .. import plot
 from ..datasets import Dataset
+from ..layers import ECTLayer
+from ..plot.drawing import EULER
 from ..runs import load
+from ..simplices import NAMES
 
 
 @torch.no_grad()
@@ -32,14 +35,25 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
         before = config.model.build(config.dim, len(config.classes), seed=config.training.seed).transform.directions
         plot.plot_directions(layer.directions, axes, before=before)
         axes.set_title("directions: learned, and first ones in grey")
-        figures["transforms"] = plot.figure(11, 5)
+        kinds = _kinds(layer)
+        height = 1 + len(kinds)
+        figures["transforms"] = plot.figure(11, 2.5 * height)
         chosen = [int((dataset.labels == label).nonzero()[0, 0]) for label in range(min(4, len(config.classes)))]
-        for column, index in enumerate(chosen):
+        for column, index in enumerate(chosen, start=1):
             shape = dataset.shapes[index]
-            top = figures["transforms"].add_subplot(2, len(chosen), 1 + column, projection="3d" if config.dim == 3 else None)
+            top = figures["transforms"].add_subplot(height, len(chosen), column, projection="3d" if config.dim == 3 else None)
             plot.plot_shape(shape, top).set_title(config.classes[int(dataset.labels[index])])
-            below = figures["transforms"].add_subplot(2, len(chosen), 1 + len(chosen) + column)
-            plot.plot_transform(layer(shape)[0], below, thresholds=layer.thresholds)
+            transforms = layer(shape).reshape(len(kinds), layer.num_directions, layer.num_thresholds)
+            for row, (kind, transform) in enumerate(zip(kinds, transforms, strict=True), start=1):
+                below = figures["transforms"].add_subplot(height, len(chosen), row * len(chosen) + column)
+                plot.plot_transform(transform, below, thresholds=layer.thresholds, label=kind)
 
     for name, figure in figures.items():
         plot.save(figure, folder / f"{name}.png", dpi=150)
+
+
+def _kinds(layer: ECTLayer) -> list[str]:
+    """What each channel of the layer counts."""
+    if layer.max_dim is None:
+        return [EULER]
+    return ["vertices", *(NAMES.get(1 + k, f"{k}-simplices") for k in range(1, layer.num_channels))]
