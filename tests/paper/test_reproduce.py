@@ -164,7 +164,7 @@ def test_the_results_that_are_here_belong_to_the_plans():
     """An option that a model gains must not make what was measured before strange."""
     for name in PLANS:
         found = {record["key"] for record in running.read(RESULTS / f"{name}.jsonl")}
-        assert found & {run.key for run in plan_of(name)}
+        assert found & {run.key for run in plan_of(name) if isinstance(run.architecture, Architecture)}
 
 
 @pytest.mark.usefixtures("mirror")
