@@ -54,8 +54,9 @@ def test_an_expanded_gradient_is_that_of_the_sum():
     assert torch.equal(found, expected)
 
 
-def test_parameters_may_get_other_memory_between_the_passes():
-    layer = es.ECTLayer(2, 4000, 8, on_sphere=False)
+@pytest.mark.parametrize("num_directions", [40, 4000])  # with and without fields that are kept
+def test_parameters_may_get_other_memory_between_the_passes(num_directions):
+    layer = es.ECTLayer(2, num_directions, 8, on_sphere=False)
     points = torch.rand(50, 2, generator=torch.Generator().manual_seed(0))
     (expected,) = torch.autograd.grad(layer(points).square().sum(), layer.directions)
     loss = layer(points).square().sum()
