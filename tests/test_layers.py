@@ -134,6 +134,12 @@ def test_with_max_dim_every_dimension_has_curves_of_its_own(divide_by):
         torch.testing.assert_close(apart[:, 0] - apart[:, 1] + apart[:, 2], together)
 
 
+@pytest.mark.parametrize("max_dim", [True, 1.0])
+def test_max_dim_must_be_a_number_of_dimensions(max_dim):
+    with pytest.raises(TypeError, match=f"max_dim must be an int, got {type(max_dim).__name__}"):
+        es.ECTLayer(2, max_dim=max_dim)
+
+
 def test_shapes_with_larger_simplices_than_max_dim_are_refused():
     with pytest.raises(ValueError, match="max_dim must be at least 2, since the shape has 2-simplices, got 1"):
         es.ECTLayer(2, max_dim=1)(MIXED)
@@ -211,7 +217,7 @@ def test_the_representation_repeats_the_constructor():
         ({"num_thresholds": 0}, "num_thresholds must be at least 1, got 0"),
         ({"radius": 0.0}, "radius must be positive and finite, got 0.0"),
         ({"dim": 0}, "dim must be at least 1, got 0"),
-        ({"max_dim": -1}, "max_dim must be zero or more, got -1"),
+        ({"max_dim": -1}, "max_dim must be at least 0, got -1"),
     ],
 )
 def test_wrong_options_are_named(options, text):

@@ -14,7 +14,7 @@ from .checks import check_radius, positive
 from .complexes import Complex
 from .shapes import Shape, as_complex
 
-_NUMBERS = (float, int, Real)  # in the order in which they are likely
+_NUMBERS = (float, int, Real)  # Real comes last: it includes the others, but takes longer to ask
 _LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float32, torch.float64)}
 
 
@@ -51,7 +51,7 @@ def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | 
         _warn_of_missing_faces(complex)
     dtypes = (points.dtype, directions.dtype, thresholds.dtype)
     dtype = torch.float64 if torch.float64 in dtypes else torch.float32
-    if dtypes != (dtype, dtype, dtype):
+    if dtypes != (dtype, dtype, dtype):  # ``to`` takes its time even where there is nothing to do
         points, directions, thresholds = points.to(dtype), directions.to(dtype), thresholds.to(dtype)
     return kernels.ect(
         points,

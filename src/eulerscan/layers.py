@@ -23,8 +23,8 @@ DivideBy = Literal["vertices", "simplices", "peak"]
 class ECTLayer(nn.Module):
     r"""Differentiable Euler characteristic transform with learnable directions.
 
-    Takes a :class:`Complex` or anything :func:`as_complex` understands, and returns ``[B, T, H]``, or with ``max_dim``
-    ``[B, K, T, H]``.
+    Takes a :class:`Complex` or anything :func:`as_complex` understands, and returns ``[B, T, H]``; with ``max_dim`` it is
+    ``[B, K, T, H]`` with ``K = max_dim + 1``.
 
     **Scale and grid.** The sigmoid of a simplex rises from 12 % to 88 % over a height of ``4 / scale``. What matters is how
     that compares with the step of the grid: where the rise is much shorter than a step, only the few vertices
@@ -48,8 +48,8 @@ class ECTLayer(nn.Module):
         divide_by: What the transform of each shape is divided by: its number of ``"vertices"`` or of ``"simplices"``, vertices
             included, its largest absolute value (``"peak"``), or ``None`` for nothing. Never by anything of another shape
             in the batch.
-        max_dim: Give it to have vertices, edges, triangles and so on apart, as :func:`channels` has them, up to simplices
-            of this dimension: 1 for graphs, 2 for meshes. Their alternating sum says less than they do.
+        max_dim: Give it to have vertices, edges, triangles and so on apart (:func:`channels`), up to simplices of this
+            dimension: 1 for graphs, 2 for meshes. Their alternating sum, the Euler characteristic, says less than they do.
         device, dtype: Of the directions, thresholds and scale. Shapes are converted to this dtype, and so is the result
             (float32 at least).
 
@@ -93,9 +93,9 @@ class ECTLayer(nn.Module):
         for name, count in (("dim", dim), ("num_directions", num_directions), ("num_thresholds", num_thresholds)):
             positive(count, name)
         if max_dim is not None and (isinstance(max_dim, bool) or not isinstance(max_dim, int)):
-            raise TypeError(f"max_dim must be an int or None, got {type(max_dim).__name__}.")
+            raise TypeError(f"max_dim must be an int, got {type(max_dim).__name__}.")
         if max_dim is not None and max_dim < 0:
-            raise ValueError(f"max_dim must be zero or more, got {max_dim}.")
+            raise ValueError(f"max_dim must be at least 0, got {max_dim}.")
         self.dim = dim
         self.num_directions = num_directions if directions is None else len(directions)
         self.num_thresholds = num_thresholds
@@ -132,7 +132,7 @@ class ECTLayer(nn.Module):
 
     @property
     def num_channels(self) -> int:
-        """K: how many curves each direction has."""
+        """How many curves each direction has: K, or 1 without ``max_dim``."""
         return 1 if self.max_dim is None else 1 + self.max_dim
 
     @property
@@ -151,7 +151,7 @@ class ECTLayer(nn.Module):
         return self.log_scale.exp()
 
     def forward(self, shape: Shape) -> Tensor:
-        """The transform of a :class:`Complex` or anything :func:`as_complex` understands."""
+        """The transform ``[B, T, H]``, or with ``max_dim`` ``[B, K, T, H]``, of anything :func:`as_complex` understands."""
         complex = as_complex(shape).to(dtype=torch.promote_types(self.weight.dtype, torch.float32))
         if complex.dim != self.dim:
             raise ValueError(

@@ -1,5 +1,4 @@
-"""Classifiers of shapes: the transform as the first layer, and a small head on its result, ``[B, T, H]`` or with ``max_dim``
-``[B, K, T, H]``.
+"""Classifiers of shapes: the transform as the first layer, and a small head on its result.
 
 Each takes whatever :class:`ECTLayer` takes, mixed batches included, and returns logits ``[B, num_classes]``.
 ``preset`` names a size of the paper; any other argument given beside it has the last word. ``Model.presets`` lists them.
@@ -62,7 +61,7 @@ class Classifier(nn.Module):
 
     @staticmethod
     def make_head(transform: ECTLayer, num_classes: int, **options: Any) -> nn.Module:
-        """The module from what the transform gives to ``[B, num_classes]``."""
+        """The module from ``[B, T, H]``, or with ``max_dim`` ``[B, K, T, H]``, to ``[B, num_classes]``."""
         raise NotImplementedError
 
     @property
@@ -187,7 +186,7 @@ class ECTCNN(Classifier):
 class ECTDeepSets(Classifier):
     """Each curve embedded by itself, the largest value over all directions kept, then classified.
 
-    The result does not depend on the order of the directions.
+    The result does not depend on the order of the directions. With ``max_dim`` the curves of a direction are embedded as one.
 
     Preset: ``"modelnet"`` 128 x 128 in space with 40 classes: 109,480 parameters.
 
@@ -231,7 +230,7 @@ class ECTDeepSets(Classifier):
 
 
 class EndToEnd(nn.Module):
-    """The curves of each direction as one, ``[B, K, T, H]`` to ``[B, T, K H]``."""
+    """The curves of each direction one behind the other, ``[B, K, T, H]`` to ``[B, T, K H]``."""
 
     def forward(self, values: Tensor) -> Tensor:
         return values.transpose(1, 2).flatten(2)

@@ -1,7 +1,7 @@
 """A run: one model trained on one data set with one seed, in a folder that is enough to use it tomorrow.
 
 config.json            what was trained on what, and how
-model.safetensors      the weights of the best epoch
+model.safetensors      the weights of the epoch that was kept
 training.safetensors   the last epoch, to go on from
 metrics.jsonl          a line an epoch
 result.json            scores on the test split; there when the run is finished
@@ -47,7 +47,7 @@ class Architecture:
         learn_scale: Whether the scale is learned.
         unit_ball: Whether each shape is centred and scaled to norm 1 first.
         divide_by: What the transform of a shape is divided by: its number of vertices or simplices, or its peak.
-        max_dim: Give it to have simplices of each dimension up to this one apart: 1 for graphs, 2 for meshes.
+        max_dim: Give it to have vertices, edges and so on apart, up to this dimension: 1 for graphs, 2 for meshes.
         increments: Whether the head sees how much curves grow between thresholds, instead of their values.
         hidden: Sizes of the hidden layers.
         dropout: Probability of leaving out a value.

@@ -43,7 +43,7 @@ class Training:
         clip: Largest norm of the gradient; 0 for no limit.
         patience: Stop after so many epochs without a better validation score; 0 to go on to the end.
         select_by: The validation score that decides which epoch is kept; the loss decides between equals. ``"last"`` keeps the
-            last epoch: on a few dozen validation shapes the best score is mostly luck, and often that of an early epoch.
+            last epoch, whatever its score: on a few dozen validation shapes the best one may be luck.
         balance: For classes of different sizes: weigh the loss of rare classes up, or draw them more often.
         augmentation: What happens to training shapes.
         seed: Of weights, order, augmentation and dropout.
@@ -84,7 +84,7 @@ class Trained:
 
     Attributes:
         history: What is known of each epoch: losses, validation scores, learning rate, seconds.
-        best_epoch: The epoch with the best validation score; the last one where there is no validation split.
+        best_epoch: The epoch that ``select_by`` chose; the last one where there is no validation split.
     """
 
     history: list[Epoch] = field(repr=False)
@@ -105,7 +105,7 @@ def train(
     on_epoch: Callable[[Epoch], None] | None = None,
     progress: bool = True,
 ) -> Trained:
-    """Train ``model`` on the training split; keep the weights of the epoch that is best on the validation split.
+    """Train ``model`` on the training split; keep the weights of the epoch that ``select_by`` chooses.
 
     Args:
         model: Any module from a :class:`Complex` to logits ``[B, C]``.
