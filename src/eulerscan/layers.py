@@ -49,7 +49,8 @@ class ECTLayer(nn.Module):
             included, its largest absolute value (``"peak"``), or ``None`` for nothing. Never by anything of another shape
             in the batch.
         max_dim: Give it to have vertices, edges, triangles and so on apart, as :func:`channels` has them, up to simplices
-            of this dimension: 1 for graphs, 2 for meshes. Their alternating sum says less than they do.
+            of this dimension: 1 for graphs, 2 for meshes. Their alternating sum says less than they do. Counting them
+            needs values, so that ``torch.compile`` breaks its graph there.
         device, dtype: Of the directions, thresholds and scale. Shapes are converted to this dtype, and so is the result
             (float32 at least).
 
