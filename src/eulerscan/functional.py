@@ -101,7 +101,7 @@ def _check_grid(points: Tensor, directions: Tensor, thresholds: Tensor) -> None:
 
 
 def _scale(scale: float | Tensor, points: Tensor) -> float | Tensor:
-    """``scale`` as a number or a tensor without axes. That it is positive is checked where its value is read."""
+    """``scale`` as a number, not rounded, or a tensor without axes. That it is positive is checked where its value is read."""
     if isinstance(scale, Tensor):
         if scale.numel() != 1 or scale.is_complex():
             raise ValueError(f"scale must be one real number, got {scale.dtype} of shape {list(scale.shape)}.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from . import cpu
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-PLAIN = (Tensor, torch.nn.Parameter)  # not stand-ins
+ORDINARY = (Tensor, torch.nn.Parameter)  # other types may be stand-ins without values
 
 
 def ect(
@@ -48,13 +48,13 @@ def ect(
 def _traced(tensor: Tensor) -> bool:
     """Whether a program is being recorded, perhaps with stand-ins for tensors that have no values."""
     recorded = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
-    return recorded or type(tensor) not in PLAIN
+    return recorded or type(tensor) not in ORDINARY
 
 
 def _differentiated(*inputs: Tensor | float | None) -> bool:
     """Whether somebody wants derivatives; forward mode, which there is none of, must not go unnoticed."""
     if torch.is_grad_enabled():
-        for tensor in inputs:
+        for tensor in inputs:  # a generator would take longer than the tests
             if isinstance(tensor, Tensor) and tensor.requires_grad:
                 return True
     return forward_ad._current_level >= 0
@@ -96,18 +96,18 @@ def _on_cpu() -> Callable[..., cpu.Problem]:
     return cpu.prepare
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor | None) -> None:
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor | None = None) -> None:
     points, directions, thresholds, scale, *others, rows = inputs
-    ctx.rows, ctx.problem, ctx.number = rows, None, None
+    ctx.rows, ctx.problem, ctx.plain_scale = rows, None, None
     if not isinstance(scale, Tensor):
-        ctx.number, scale = scale, None
+        ctx.plain_scale, scale = scale, None  # only tensors can be saved
     ctx.save_for_backward(points, directions, thresholds, scale, *others)
 
 
 def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
     """Of points, directions, thresholds, scale and weights."""
     points, directions, thresholds, scale, weights, simplices, offsets = ctx.saved_tensors  # raises if one was changed
-    scale = ctx.number if scale is None else scale
+    scale = ctx.plain_scale if scale is None else scale
     layout, needs = (simplices, offsets, ctx.rows), ctx.needs_input_grad[:5]
     traced, problem = _traced(gradient), ctx.problem
     if not traced and not torch.is_grad_enabled():
@@ -127,8 +127,9 @@ class EulerCharacteristicTransform(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        *tensors, layout = inputs
-        _save(ctx, (*tensors, *layout), None)
+        *tensors, layout = inputs  # the layout is one of them, since each takes its time
+        _save(ctx, (*tensors, *layout))
+        # It lives as long as the graph, even where a backward pass has freed the saved tensors.
         problem = ctx.problem = _prepare(*tensors, *layout, keep=True)
         return problem.transform()
 

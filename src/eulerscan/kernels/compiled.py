@@ -64,7 +64,7 @@ def backward(
     counters, shares, addresses, sizes, real, index, rows, scale, saturation, fields,
     gradient_address, found_addresses, summed, lengths,
 ):  # fmt: skip
-    """Fill what was found: the gradients of points, directions, thresholds, scale and weights, as far as they have an address.
+    """Fill the gradients of points, directions, thresholds, scale and weights at ``found_addresses``, 0 for what nobody needs.
 
     What the forward pass did not keep is computed anew. No two tasks add to the same place in ``summed``: points and weights
     have a copy a share, directions a copy a range, thresholds and scale a copy a task. ``lengths`` are those of one copy each,
@@ -74,12 +74,13 @@ def backward(
     num_complexes, num_directions, num_thresholds = offsets.shape[1] - 1, len(directions), len(thresholds)
     gradient = array_at(gradient_address, (num_complexes * num_directions, num_thresholds), real)
     ranges = ranges_of(offsets)
-    num_tasks = (len(ranges) - 1) * shares
-    point_gradient, rest = _vectors(summed, shares, lengths[0], points.shape[1])
-    direction_gradient, rest = _vectors(rest, len(ranges) - 1, lengths[1], points.shape[1])
-    threshold_gradient, rest = _part(rest, num_tasks, lengths[2])
-    scale_gradient, rest = _part(rest, num_tasks, lengths[3])
-    weight_gradient, _ = _part(rest, shares, lengths[4])
+    num_ranges, num_tasks, kept = len(ranges) - 1, (len(ranges) - 1) * shares, len(fields) > 0
+    copies = (shares, num_ranges, num_tasks, num_tasks, shares)
+    point_gradient, rest = _vectors(summed, copies[0], lengths[0], points.shape[1])
+    direction_gradient, rest = _vectors(rest, copies[1], lengths[1], points.shape[1])
+    threshold_gradient, rest = _part(rest, copies[2], lengths[2])
+    scale_gradient, rest = _part(rest, copies[3], lengths[3])
+    weight_gradient, _ = _part(rest, copies[4], lengths[4])
     of_grid = scale_gradient.shape[1] > 0
     grid = make_grid(thresholds, scale, saturation)
     own_field = np.empty((most_vertices(offsets), 2 * WIDTH), points.dtype)
@@ -98,7 +99,7 @@ def backward(
             width = _take_block(block, directions, start)
             for b in range(ranges[range_index], ranges[range_index + 1]):
                 field = _field_of(b, start, fields, own_field, offsets, real)
-                if not len(fields) and not collapse(field, invalid, b, points, block, weights, simplices, offsets, rows):
+                if not kept and not collapse(field, invalid, b, points, block, weights, simplices, offsets, rows):
                     return False
                 origin, count = offsets[0, b], offsets[0, b + 1] - offsets[0, b]
                 _sow(gradients, gradient, b * num_directions + start, width)
@@ -129,7 +130,6 @@ def backward(
                     direction_gradient[range_index, start + lane, axis] += turned[axis, lane]
                 store(turned, axis, 0, fill(0.0))
         if claim(counters, 1) == num_tasks - 1:
-            copies = (shares, len(ranges) - 1, num_tasks, num_tasks, shares)
             counts = (lengths[0], lengths[1], num_thresholds, 1, lengths[4])
             factors = (1.0, 1.0, 0.0 if math.isinf(scale) else scale, 1.0, 1.0)
             _collect(found_addresses, counts, summed, copies, lengths, factors, real)
@@ -204,7 +204,7 @@ def _take_block(block, directions, start):
 
 @inlined
 def _collect(addresses, counts, summed, copies, lengths, factors, real):
-    """Fill the gradients at ``addresses`` with the sums of their copies."""
+    """Fill the gradients at ``addresses``, ``counts`` numbers each, with the sums of their copies, which may be padded."""
     for k in range(len(addresses)):
         part, summed = _part(summed, copies[k], lengths[k])
         gradient = array_at(addresses[k], (counts[k] if addresses[k] else 0,), real)

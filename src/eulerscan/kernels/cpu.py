@@ -26,7 +26,7 @@ WORTH_A_THREAD = 1 << 17  # comparisons
 VERTEX = 8  # comparisons that a vertex and its sigmoid are worth
 ENOUGH_RANGES = 32  # to keep all cores busy without dividing the directions too
 MOST_COPIES = 8  # of the gradient of the points
-UNWEIGHTED = {dtype: torch.empty(1, dtype=dtype, device="cpu") for dtype in SATURATION}  # stands for no weights
+UNWEIGHTED = {dtype: torch.empty(1, dtype=dtype, device="cpu") for dtype in SATURATION}  # never read: no weights
 REALS: dict[torch.dtype, np.floating[Any]] = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
 INDICES = {torch.int32: np.int32(0), torch.int64: np.int64(0)}
 
@@ -78,6 +78,7 @@ class Problem(NamedTuple):
             1 if of_thresholds or of_scale else 0,
             self.num_weights if of_weights else 0,
         )
+        # As compiled.backward divides it: so many copies of each length.
         summed = np.zeros(
             shares * (lengths[0] + lengths[4]) + self.num_ranges * lengths[1] + num_tasks * (lengths[2] + lengths[3])
         )
@@ -86,10 +87,10 @@ class Problem(NamedTuple):
         self._run(compiled.backward, shares, (gradient, found), *addresses_of([gradient]), addresses, summed, lengths)
         return found
 
-    def _run(self, kernel: Callable[..., bool], shares: int, tensors: object, *others: Any) -> None:
-        """Call a kernel with what it takes beyond the arguments of both, addresses of ``tensors`` among it."""
+    def _run(self, kernel: Callable[..., bool], shares: int, kept: object, *others: Any) -> None:
+        """Call a kernel with what it takes beyond the arguments of both; ``kept`` is what addresses among that belong to."""
         num_threads = 1 if self.is_small else threads.useful(self.num_ranges * shares)
-        if not threads.run(kernel, num_threads, shares, *self.arguments, *others, kept=(self.tensors, tensors)):
+        if not threads.run(kernel, num_threads, shares, *self.arguments, *others, kept=(self.tensors, kept)):
             raise IndexError("simplices must hold indices of points of their own complex, got one outside.")
 
     @property
@@ -117,8 +118,8 @@ def prepare(
 ) -> Problem:
     """Where the tensors are. The kernels check no bounds but those of the simplices, so the rest is checked here.
 
-    With ``keep`` the forward pass of a small problem leaves its fields for the backward pass, less than 2 MB. Not with
-    weights, for whose gradients the backward pass overwrites them.
+    With ``keep`` the forward pass of a small problem leaves its fields for the backward pass, less than 2 MB, so it must come
+    first. Not with weights, for whose gradients the backward pass overwrites them.
     """
     dtype = points.dtype
     if dtype not in SATURATION or directions.dtype != dtype or thresholds.dtype != dtype:
