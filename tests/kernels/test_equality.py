@@ -151,6 +151,15 @@ def test_what_small_problems_keep_for_the_backward_pass_changes_no_bit(dtype, nu
         assert all(torch.equal(a, b) for a, b in zip(found, anew[:4], strict=True))
 
 
+def test_what_was_kept_does_not_outlive_the_backward_pass():
+    """A history of losses, say, holds the graphs of all steps."""
+    points = torch.rand(9, 2, requires_grad=True)
+    transform = es.ect(points, es.directions.circle(3), es.thresholds(4), scale=5.0)
+    assert len(transform.grad_fn.problem.arguments[-1])
+    transform.sum().backward()
+    assert transform.grad_fn.problem is None
+
+
 def test_large_problems_keep_nothing():
     tensors, layout = arguments(testing.torus(40, 40).complex, 64, es.thresholds(5, dtype=torch.float64), 20.0)
     assert not len(kernels._prepare(*tensors[:4], None, *layout, keep=True).arguments[-1])

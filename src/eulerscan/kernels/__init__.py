@@ -110,6 +110,7 @@ def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
     scale = ctx.plain_scale if scale is None else scale
     layout, needs = (simplices, offsets, ctx.rows), ctx.needs_input_grad[:5]
     traced, problem = _traced(gradient), ctx.problem
+    ctx.problem = None  # torch frees what it saved after one pass too, though the result may live on
     if not traced and not torch.is_grad_enabled():
         if problem is None or not problem.is_current:
             problem = _prepare(points, directions, thresholds, scale, weights, *layout)
