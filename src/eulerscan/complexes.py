@@ -110,6 +110,8 @@ class Complex:
     @property
     def counts(self) -> tuple[int, ...]:
         """Number of vertices, then of simplices in each level."""
+        if len(self.rows) < 2:  # the shapes say it, which compiled programs may ask for, and no device is waited for
+            return (self.points.shape[0], *(self.packed_simplices.shape[0] // rows for rows in self.rows))
         return tuple(self.offsets[:, -1].tolist())
 
     @property

@@ -50,7 +50,7 @@ class ECTLayer(nn.Module):
             in the batch.
         max_dim: Give it to have vertices, edges, triangles and so on apart (:func:`channels`), up to simplices of this
             dimension: 1 for graphs, 2 for meshes. Their alternating sum, the Euler characteristic, says less than they do.
-            Counting them needs values, so that ``torch.compile`` breaks its graph there.
+            ``torch.compile`` breaks its graph for meshes there, since it must know how many there are of each.
         device, dtype: Of the directions, thresholds and scale. Shapes are converted to this dtype, and so is the result
             (float32 at least).
 

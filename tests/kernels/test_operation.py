@@ -64,6 +64,17 @@ def test_a_model_compiles_without_a_break(dynamic):
     torch._dynamo.reset()
 
 
+def test_vertices_and_edges_apart_compile_without_a_break():
+    layer = es.ECTLayer(2, 3, 4, max_dim=1)
+    compiled = torch.compile(layer, fullgraph=True)
+    for size in (6, 9):
+        graph = random_complex(np.random.default_rng(size), num_points=size, top=1, dtype=torch.float32)
+        assert graph.rows == (2,)
+        for shape in (graph, torch.rand(2, size, 2)):
+            torch.testing.assert_close(compiled(shape), layer(shape))
+    torch._dynamo.reset()
+
+
 def test_strided_directions_compile():
     complex = random_complex(np.random.default_rng(0), dtype=torch.float32)
     directions = torch.rand(2, 5).T.requires_grad_()
