@@ -130,7 +130,6 @@ class EulerCharacteristicTransform(torch.autograd.Function):
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         *tensors, layout = inputs  # the layout is one of them, since each takes its time
         _save(ctx, (*tensors, *layout))
-        # It lives as long as the graph, even where a backward pass has freed the saved tensors.
         problem = ctx.problem = _prepare(*tensors, *layout, keep=True)
         return problem.transform()
 
