@@ -207,6 +207,9 @@ def test_a_loss_that_is_no_number_is_said():
         ({"learning_rate": math.nan}, "learning_rate must be positive, got nan"),
         ({"clip": -1.0}, "clip must be zero or more"),
         ({"patience": -1}, "patience must be at least 0"),
+        ({"select_by": "first"}, "select_by must be one of accuracy, balanced_accuracy, macro_f1, loss, last, got 'first'"),
+        ({"schedule": "step"}, "schedule must be one of constant, cosine, got 'step'"),
+        ({"balance": "x"}, "balance must be one of none, weights, sampling, got 'x'"),
         ({"patience": 3, "select_by": "last"}, "must be 0 with select_by='last', got 3"),
     ],
 )

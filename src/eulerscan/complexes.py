@@ -115,6 +115,11 @@ class Complex:
         return tuple(self.offsets[:, -1].tolist())
 
     @property
+    def max_dim(self) -> int:
+        """The largest dimension of its simplices: 0 for points alone, 1 for graphs, 2 for meshes of triangles."""
+        return max([0, *(rows - 1 for rows, count in zip(self.rows, self.counts[1:], strict=True) if count)])
+
+    @property
     def simplices(self) -> tuple[Tensor, ...]:
         """The simplices of each dimension that occurs, ascending, ``[k + 1, n]``."""
         return split_simplices(self.packed_simplices, self.rows, self.counts[1:])

@@ -170,6 +170,9 @@ def start(
     """
     check_same_data(config, dataset)
     model = config.model.build(config.dim, len(config.classes), seed=config.training.seed)
+    most, found = config.model.max_dim, dataset.shapes.max_dim
+    if most is not None and found > most:
+        raise ValueError(f"max_dim must be at least {found}, since {dataset.name} has {found}-simplices, got {most}.")
     if distributed.is_first():
         _prepare(folder, config, resume=resume, overwrite=overwrite)
     distributed.wait()

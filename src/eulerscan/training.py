@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -27,6 +27,9 @@ from .metrics import Metrics, confusion
 from .seeding import generator, seeded
 
 Epoch = dict[str, Any]
+Schedule = Literal["constant", "cosine"]
+SelectBy = Literal["accuracy", "balanced_accuracy", "macro_f1", "loss", "last"]
+Balance = Literal["none", "weights", "sampling"]
 ORDER, AUGMENTATION, DROPOUT = range(3)  # each has random numbers of its own
 
 
@@ -42,8 +45,8 @@ class Training:
         weight_decay: Of AdamW.
         clip: Largest norm of the gradient; 0 for no limit.
         patience: Stop after so many epochs without a better validation score; 0 to go on to the end.
-        select_by: The validation score that decides which epoch is kept; the loss decides between equals. ``"last"`` keeps the
-            last epoch, whatever its score: on a few dozen validation shapes the best one may be luck.
+        select_by: The validation score that decides which epoch is kept; the loss decides between equals. Or last: the last
+            epoch is kept, whatever its score; on a few dozen validation shapes the best one may be luck.
         balance: For classes of different sizes: weigh the loss of rare classes up, or draw them more often.
         augmentation: What happens to training shapes.
         seed: Of weights, order, augmentation and dropout.
@@ -52,12 +55,12 @@ class Training:
     epochs: int = 100
     batch_size: int = 64
     learning_rate: float = 1e-3
-    schedule: Literal["constant", "cosine"] = "constant"
+    schedule: Schedule = "constant"
     weight_decay: float = 0.0
     clip: float = 5.0
     patience: int = 0
-    select_by: Literal["accuracy", "balanced_accuracy", "macro_f1", "loss", "last"] = "accuracy"
-    balance: Literal["none", "weights", "sampling"] = "none"
+    select_by: SelectBy = "accuracy"
+    balance: Balance = "none"
     augmentation: Augmentation = field(default_factory=Augmentation)
     seed: int = 0
 
@@ -72,6 +75,13 @@ class Training:
         for name, number in (("clip", self.clip), ("weight_decay", self.weight_decay), ("seed", self.seed)):
             if not 0 <= number < math.inf:
                 raise ValueError(f"{name} must be zero or more, got {number}.")
+        for name, choice, choices in (
+            ("schedule", self.schedule, Schedule),
+            ("select_by", self.select_by, SelectBy),
+            ("balance", self.balance, Balance),
+        ):
+            if choice not in get_args(choices):
+                raise ValueError(f"{name} must be one of {', '.join(get_args(choices))}, got {choice!r}.")
         if not 0 < self.learning_rate < math.inf:
             raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
         if self.patience and self.select_by == "last":

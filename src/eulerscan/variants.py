@@ -184,7 +184,7 @@ def channels(
     complex = as_complex(shape)
     if not isinstance(max_dim, int | None) or isinstance(max_dim, bool):
         raise TypeError(f"max_dim must be an int, got {type(max_dim).__name__}.")
-    largest = max([0, *(r - 1 for r, n in zip(complex.rows, complex.counts[1:], strict=True) if n)])
+    largest = complex.max_dim
     if max_dim is not None and max_dim < largest:
         raise ValueError(f"max_dim must be at least {largest}, since the shape has {largest}-simplices, got {max_dim}.")
     last = max((0, *(r - 1 for r in complex.rows))) if max_dim is None else max_dim

@@ -153,6 +153,20 @@ def test_lines_of_other_settings_stay_out_of_the_table(tmp_path, capsys, monkeyp
     assert "nothing there yet" in capsys.readouterr().out
 
 
+def test_rows_as_published_stay_in_the_table_once_they_are_there(tmp_path, capsys):
+    lines = "".join(
+        json.dumps(record) + "\n"
+        for record in running.read(RESULTS / "small-graphs.jsonl")
+        if record["column"] == "bzr" and record["row"].startswith("ECT+CNN 4K")
+    )
+    (tmp_path / "small-graphs.jsonl").write_text(lines, encoding="utf-8")
+    with pytest.raises(SystemExit):
+        main(["reproduce", "small-graphs", "--results", str(tmp_path), "--render-only"])
+    out = capsys.readouterr().out
+    assert "| ECT+CNN 4K, as published |" in out
+    assert "made by `eulerscan reproduce small-graphs --as-published`" in out
+
+
 def test_the_same_preset_with_other_sizes_is_another_run(monkeypatch):
     run = plan_of("small-graphs")[0]
     before = run.key

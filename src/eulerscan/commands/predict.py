@@ -11,7 +11,7 @@ from tyro.conf import Positional
 
 from .. import datasets
 from ..atomic import replacing
-from ..complexes import collate
+from ..complexes import Complex, collate
 from ..datasets import Dataset
 from ..extras import progress
 from ..folders import Failure, load_folder, try_to_read
@@ -74,9 +74,9 @@ def predict(
         chunk = [(path, try_to_read(path, failures, **options)) for path in paths[start : start + FILES_AT_ONCE]]
         read = [(path, shape) for path, shape in chunk if shape is not None]
         for path, shape in list(read):
-            if shape.dim != config.dim:
+            if reason := _unfit(shape, config):
                 read.remove((path, shape))
-                failures.append(Failure(path, f"points of dimension {shape.dim}, the model was trained on {config.dim}."))
+                failures.append(Failure(path, reason))
         if read:
             probabilities = model(collate([shape for _, shape in read])).softmax(dim=1)
             for (path, _), row in zip(read, probabilities.tolist(), strict=True):
@@ -90,6 +90,16 @@ def predict(
     elif rows:
         print(aligned(header, [[file, name, f"{probability:.3f}"] for file, name, probability, *_ in rows]))
     return report_failures(failures)
+
+
+def _unfit(shape: Complex, config: Config) -> str | None:
+    """Why the model cannot take a shape, if so."""
+    most = config.model.max_dim
+    if shape.dim != config.dim:
+        return f"points of dimension {shape.dim}, the model was trained on {config.dim}."
+    if most is not None and shape.max_dim > most:
+        return f"simplices of dimension {shape.max_dim}, the model was made for {most} at most (max_dim)."
+    return None
 
 
 def _data(config: Config) -> tuple[Dataset, list[Failure]]:

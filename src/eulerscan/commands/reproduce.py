@@ -56,13 +56,11 @@ def reproduce(
             continue
         plan, default = PLANS[name]
         lines = results / f"{name}.jsonl"
-        published = (False, True) if as_published and name in QUIRKY else (False,)
-        runs = [run for quirks in published for run in plan(seeds or default, quirks)]
-        runs = runs if sample is None else [run.sampled(sample) for run in runs]
+        both = [run for quirks in ((False, True) if name in QUIRKY else (False,)) for run in plan(seeds or default, quirks)]
+        planned = {run.key: run for run in (both if sample is None else [run.sampled(sample) for run in both])}
         if not render_only:
-            run_plan(runs, lines, work=work)
-        wanted = {run.key for run in runs}
-        records = [record for record in read(lines) if record["key"] in wanted]
+            run_plan([run for run in planned.values() if as_published or not run.as_published], lines, work=work)
+        records = [record for record in read(lines) if record["key"] in planned]  # rows as published too, once they are there
         if records:
             render(name, records, results)
             print((results / f"{name}.md").read_text(encoding="utf-8"))

@@ -49,7 +49,7 @@ def render(experiment: str, records: Sequence[Record], folder: Path) -> None:
         "Accuracy on the test split in per cent: ours as mean ± standard deviation (number of seeds), the paper's in brackets.",
         *_NOTES.get(experiment, ()),
         f"{len(records)} runs, {sum(r['seconds'] for r in records) / 60:.0f} minutes of wall time; made by "
-        f"`eulerscan reproduce {experiment}`.",
+        f"`eulerscan reproduce {experiment}{' --as-published' * any('as published' in r['row'] for r in records)}`.",
         *sorted({_where(record) for record in records}),
     ]
     text = f"# {experiment}\n\n{markdown(header, rows)}\n\n" + "\n".join(f"- {note}" for note in notes) + "\n"
