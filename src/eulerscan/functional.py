@@ -47,8 +47,7 @@ def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | 
     complex = as_complex(shape)
     points, weights = complex.points, complex.packed_weights
     _check_grid(points, directions, thresholds)
-    if not torch.compiler.is_compiling():
-        _warn_of_missing_faces(complex)
+    _warn_of_missing_faces(complex)
     dtypes = (points.dtype, directions.dtype, thresholds.dtype)
     dtype = torch.float64 if torch.float64 in dtypes else torch.float32
     if dtypes != (dtype, dtype, dtype):  # ``to`` takes its time even where there is nothing to do
@@ -114,7 +113,7 @@ def _scale(scale: float | Tensor, points: Tensor) -> float | Tensor:
 
 def _warn_of_missing_faces(complex: Complex) -> None:
     for rows in complex.rows:
-        if rows > 2 and rows - 1 not in complex.rows:
+        if rows > 2 and rows - 1 not in complex.rows and not torch.compiler.is_compiling():
             warnings.warn(
                 f"shape has {rows - 1}-simplices but no {rows - 2}-simplices: it is not a complex, and only what is "
                 "listed counts. shape.closure() adds the missing faces; or were the simplices passed transposed?",

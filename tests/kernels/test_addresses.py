@@ -159,19 +159,20 @@ def test_an_array_at_an_address_is_the_memory_there():
 
 
 @njit
-def ranges_of(offsets):
-    return planning.ranges_of(offsets)
+def ranges_of(offsets, count):
+    return planning.ranges_of(offsets, count)
 
 
 @pytest.mark.parametrize(
     "sizes", [[], [0], [5], [0, 0, 0], [5000], [3000, 0, 0, 3000], [1] * 10, [700] * 40, [1, 100_000, 1, 1], [9] * 30_000]
 )
-def test_ranges_divide_the_complexes_into_about_equal_work(sizes):
+@pytest.mark.parametrize("count", [1, 2, 7, 64])
+def test_ranges_divide_the_complexes_into_about_equal_work(sizes, count):
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)[None]
-    bounds = ranges_of(offsets)
+    bounds = ranges_of(offsets, count)
     assert bounds[0] == 0
     assert bounds[-1] == len(sizes)
     assert (np.diff(bounds) >= 0).all()
-    assert 1 <= len(bounds) - 1 <= planning.MOST_RANGES
+    assert len(bounds) == count + 1
     work = np.diff(offsets[0, bounds])
     assert work.max() <= sum(sizes) / (len(bounds) - 1) + max(sizes, default=0)

@@ -39,7 +39,7 @@ def ect(
     if _traced(points):
         result = torch.ops.eulerscan.ect(points, directions, thresholds, _as_tensor(scale, points), weights, *layout)
     elif _differentiated(points, directions, thresholds, scale, weights):
-        result = EulerCharacteristicTransform.apply(points, directions, thresholds, scale, weights, layout)  # type: ignore[no-untyped-call]
+        result = _apply(points, directions, thresholds, scale, weights, layout)
     else:
         result = _prepare(points, directions, thresholds, scale, weights, *layout).transform()
     return result
@@ -136,6 +136,17 @@ class EulerCharacteristicTransform(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
         return (*_gradients(ctx, gradient), None)
+
+
+_apply_directly: Callable[..., Tensor] = super(torch.autograd.Function, EulerCharacteristicTransform).apply
+
+
+def _apply(*inputs: Any) -> Tensor:
+    """``EulerCharacteristicTransform.apply``, without what it prepares for torch.func where nobody uses that."""
+    if torch._C._are_functorch_transforms_active():
+        result: Tensor = EulerCharacteristicTransform.apply(*inputs)  # type: ignore[no-untyped-call]
+        return result
+    return _apply_directly(*inputs)
 
 
 def _propagate(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:

@@ -72,11 +72,14 @@ def make_cells(grid: Grid, like: NDArray[np.floating], most_vertices: int) -> Ce
             end += 1
         firsts[cell], ends[cell], rows[cell] = first, end, row - first
         row += -(-(end - first) // WIDTH) * WIDTH
-    if count:
-        firsts[-1] = ends[-1] = num_thresholds
-    if max(row, count) * terms > LARGEST_TABLE:
-        count, row, worth = 0, 0, np.inf
     dtype = like.dtype
+    if count == 0 or max(row, count) * terms > LARGEST_TABLE:
+        none, other = np.empty((0, WIDTH)), np.empty((0, WIDTH), dtype)  # few arrays, since each takes its time
+        return Cells(
+            np.inf, bottom, density, half_width, firsts, firsts, firsts, np.empty(0, np.bool_), none,
+            none, other, other, none, none, firsts, np.empty((0, WIDTH), np.int32), other, other, none,
+        )  # fmt: skip
+    firsts[-1] = ends[-1] = num_thresholds
     return Cells(
         worth, bottom, density, half_width, firsts, ends, rows, np.zeros(count, np.bool_), np.empty((row, terms)),
         np.zeros((count * WIDTH, terms)), np.zeros((count * WIDTH if like.itemsize == 4 else 0, terms), dtype),

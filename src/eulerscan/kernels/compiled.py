@@ -17,22 +17,27 @@ from .grid import make_grid
 from .jit import cached, inlined
 from .lanes import WIDTH, add, cast, choose, differs, fill, load, store
 from .moments import descend_cells, draw_cells, weigh_cells
-from .planning import ascending, before, consistent, most_vertices, ranges_of
+from .planning import FINE, OUTSIDE, flaw_of, most_vertices, ranges_of
 from .rows import turn
 from .sweep import descend, draw, weigh
 from .threads import claim
 
 
 @cached
-def forward(counters, shares, addresses, sizes, real, index, rows, scale, saturation, fields, result_address):
-    """Fill the result ``[B, T, H]``; False if a simplex had a vertex outside its complex.
+def forward(
+    counters, shares, addresses, sizes, real, index, rows, num_ranges, scale, saturation, fields, result_address
+):  # fmt: skip
+    """Fill the result ``[B, T, H]``. Returns what is wrong with the arguments: see :mod:`.planning`.
 
     ``fields [blocks * V, 16]`` takes the fields of all complexes in all blocks for the backward pass, unless it is empty.
     """
     points, directions, thresholds, weights, simplices, offsets, rows = arrays_at(addresses, sizes, real, index, rows)
+    flaw = flaw_of(thresholds, weights, simplices, offsets, rows, len(points))
+    if flaw != FINE:
+        return flaw
     num_complexes, num_directions, num_thresholds = offsets.shape[1] - 1, len(directions), len(thresholds)
     result = array_at(result_address, (num_complexes * num_directions, num_thresholds), real)
-    ranges = ranges_of(offsets)
+    ranges = ranges_of(offsets, num_ranges)
     grid = make_grid(thresholds, scale, saturation)
     own_field = np.empty((most_vertices(offsets), 2 * WIDTH), points.dtype)
     cells = make_cells(grid, points, most_occupied(offsets))
@@ -42,15 +47,15 @@ def forward(counters, shares, addresses, sizes, real, index, rows, scale, satura
     jumps = np.zeros((num_thresholds + WIDTH, WIDTH))
     while True:
         task = claim(counters, 0)
-        if task >= (len(ranges) - 1) * shares:
-            return True
+        if task >= num_ranges * shares:
+            return FINE
         range_index, share = task // shares, task % shares
         for start in range(share * WIDTH, num_directions, shares * WIDTH):
             width = _take_block(block, directions, start)
             for b in range(ranges[range_index], ranges[range_index + 1]):
                 field = _field_of(b, start, fields, own_field, offsets, real)
                 if not collapse(field, invalid, b, points, block, weights, simplices, offsets, rows):
-                    return False
+                    return OUTSIDE
                 count = offsets[0, b + 1] - offsets[0, b]
                 if occupied(offsets, b) >= cells.worth:
                     draw_cells(curves, jumps, field, count, width, grid, cells)
@@ -61,7 +66,7 @@ def forward(counters, shares, addresses, sizes, real, index, rows, scale, satura
 
 @cached
 def backward(
-    counters, shares, addresses, sizes, real, index, rows, scale, saturation, fields,
+    counters, shares, addresses, sizes, real, index, rows, num_ranges, scale, saturation, fields,
     gradient_address, found_addresses, summed, lengths,
 ):  # fmt: skip
     """Fill the gradients of points, directions, thresholds, scale and weights at ``found_addresses``, 0 for what nobody needs.
@@ -71,10 +76,13 @@ def backward(
     zero for what nobody needs. Whoever finishes the last task adds up the copies, in a fixed order.
     """
     points, directions, thresholds, weights, simplices, offsets, rows = arrays_at(addresses, sizes, real, index, rows)
+    flaw = flaw_of(thresholds, weights, simplices, offsets, rows, len(points))
+    if flaw != FINE:
+        return flaw
     num_complexes, num_directions, num_thresholds = offsets.shape[1] - 1, len(directions), len(thresholds)
     gradient = array_at(gradient_address, (num_complexes * num_directions, num_thresholds), real)
-    ranges = ranges_of(offsets)
-    num_ranges, num_tasks, kept = len(ranges) - 1, (len(ranges) - 1) * shares, len(fields) > 0
+    ranges = ranges_of(offsets, num_ranges)
+    num_tasks, kept = num_ranges * shares, len(fields) > 0
     copies = (shares, num_ranges, num_tasks, num_tasks, shares)
     point_gradient, rest = _vectors(summed, copies[0], lengths[0], points.shape[1])
     direction_gradient, rest = _vectors(rest, copies[1], lengths[1], points.shape[1])
@@ -93,14 +101,14 @@ def backward(
     while True:
         task = claim(counters, 0)
         if task >= num_tasks:
-            return True
+            return FINE
         range_index, share = task // shares, task % shares
         for start in range(share * WIDTH, num_directions, shares * WIDTH):
             width = _take_block(block, directions, start)
             for b in range(ranges[range_index], ranges[range_index + 1]):
                 field = _field_of(b, start, fields, own_field, offsets, real)
                 if not kept and not collapse(field, invalid, b, points, block, weights, simplices, offsets, rows):
-                    return False
+                    return OUTSIDE
                 origin, count = offsets[0, b], offsets[0, b + 1] - offsets[0, b]
                 _sow(gradients, gradient, b * num_directions + start, width)
                 slope = 0.0
@@ -213,12 +221,3 @@ def _collect(addresses, counts, summed, copies, lengths, factors, real):
             for copy in range(copies[k]):
                 total += part[copy, i]
             gradient[i] = factors[k] * total
-
-
-@cached
-def plan(addresses, sizes, real, index, rows):
-    """Whether thresholds ascend, the number of simplices, and that of the ranges; negative if offsets are not in order."""
-    points, _, thresholds, weights, simplices, offsets, rows = arrays_at(addresses, sizes, real, index, rows)
-    if not consistent(weights, simplices, offsets, rows, len(points)):
-        return ascending(thresholds), -1, -1
-    return ascending(thresholds), before(offsets, offsets.shape[1] - 1), len(ranges_of(offsets)) - 1

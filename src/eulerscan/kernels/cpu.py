@@ -20,10 +20,13 @@ from ..checks import ascending_error
 from . import compiled, threads
 from .addresses import addresses_of, plain
 from .lanes import WIDTH
+from .planning import DESCENDING, DISORDERED, OUTSIDE
 from .portable import SATURATION
 
-WORTH_A_THREAD = 1 << 17  # comparisons
+WORTH_A_THREAD = 1 << 17  # comparisons, in all directions
 VERTEX = 8  # comparisons that a vertex and its sigmoid are worth
+WORK_A_RANGE = 1 << 12  # comparisons of a range in one direction
+MOST_RANGES = 64
 ENOUGH_RANGES = 32  # to keep all cores busy without dividing the directions too
 MOST_COPIES = 8  # of the gradient of the points
 UNWEIGHTED = {dtype: torch.empty(1, dtype=dtype, device="cpu") for dtype in SATURATION}  # never read: no weights
@@ -87,11 +90,16 @@ class Problem(NamedTuple):
         self._run(compiled.backward, shares, (gradient, found), *addresses_of([gradient]), addresses, summed, lengths)
         return found
 
-    def _run(self, kernel: Callable[..., bool], shares: int, kept: object, *others: Any) -> None:
+    def _run(self, kernel: Callable[..., int], shares: int, kept: object, *others: Any) -> None:
         """Call a kernel with what it takes beyond the arguments of both; ``kept`` is what addresses among that belong to."""
         num_threads = 1 if self.is_small else threads.useful(self.num_ranges * shares)
-        if not threads.run(kernel, num_threads, shares, *self.arguments, *others, kept=(self.tensors, kept)):
+        flaw = threads.run(kernel, num_threads, shares, *self.arguments, *others, kept=(self.tensors, kept))
+        if flaw == OUTSIDE:
             raise IndexError("simplices must hold indices of points of their own complex, got one outside.")
+        if flaw == DESCENDING:
+            raise ascending_error(self.tensors[2])
+        if flaw == DISORDERED:
+            raise ValueError("offsets must divide points, simplices and weights into complexes, in ascending order.")
 
     @property
     def is_current(self) -> bool:
@@ -116,7 +124,7 @@ def prepare(
     *,
     keep: bool = False,
 ) -> Problem:
-    """Where the tensors are. The kernels check no bounds but those of the simplices, so the rest is checked here.
+    """Where the tensors are. Their kinds and sizes are checked here, the numbers that bound others in the kernels.
 
     With ``keep`` the forward pass of a small problem leaves its fields for the backward pass, less than 2 MB, so it must come
     first. Not with weights, for whose gradients the backward pass overwrites them.
@@ -135,35 +143,33 @@ def prepare(
         raise TypeError(
             f"offsets must have the dtype int64, and simplices int32 or int64, got {offsets.dtype} and {simplices.dtype}."
         )
-    if points.ndim != 2 or directions.ndim != 2 or offsets.ndim != 2 or directions.shape[1] != points.shape[1]:
+    tensors: tuple[Tensor, ...] = (points, directions, thresholds, weights, simplices, offsets)
+    shapes = [tensor.shape for tensor in tensors]  # read once, since that takes its time
+    if [len(shape) for shape in shapes] != [2, 2, 1, 1, 1, 2] or shapes[1][1] != shapes[0][1]:
         raise ValueError(
-            "points and directions must have shapes [V, dim] and [T, dim], and offsets [1 + L, B + 1], "
-            f"got {list(points.shape)}, {list(directions.shape)} and {list(offsets.shape)}."
-        )
-    if thresholds.ndim != 1 or weights.ndim != 1 or simplices.ndim != 1:
-        raise ValueError(
-            f"thresholds, weights and simplices must have one axis, got {thresholds.ndim}, {weights.ndim} and {simplices.ndim}."
+            "points, directions, thresholds, weights, simplices and offsets must have shapes [V, dim], [T, dim], [H], [W], [N] "
+            f"and [1 + L, B + 1], got {', '.join(str(list(shape)) for shape in shapes)}."
         )
     if not (directions.is_cpu and thresholds.is_cpu and weights.is_cpu and simplices.is_cpu and offsets.is_cpu):
         raise ValueError(
             "directions, thresholds, weights, simplices and offsets must be on the CPU like points, "
             f"got {directions.device}, {thresholds.device}, {weights.device}, {simplices.device} and {offsets.device}."
         )
-    tensors = tuple(map(plain, (points, directions, thresholds, weights, simplices, offsets)))
-    shapes = [tensor.shape for tensor in tensors]
+    for tensor in tensors:
+        if tensor.is_neg() or not tensor.is_contiguous():
+            tensors = tuple(map(plain, tensors))
+            break
     (num_points, dim), (num_directions, _), (num_thresholds,), _, (num_entries,), (num_levels, num_bounds) = shapes
     sizes = (num_points, dim, num_directions, num_thresholds, num_weights, num_entries, num_levels, num_bounds)
-    layout = (addresses_of(tensors), sizes, REALS[dtype], INDICES[simplices.dtype], _rows(tuple(rows)))
-    ascending, total, num_ranges = compiled.plan(*layout)
-    if not ascending:
-        raise ascending_error(thresholds)
-    if total < 0:
-        raise ValueError("offsets must divide points, simplices and weights into complexes, in ascending order.")
-    is_small = num_directions * (total + VERTEX * num_points) < WORTH_A_THREAD
+    work = VERTEX * num_points + num_entries // 2
+    is_small = num_directions * work < WORTH_A_THREAD
+    num_complexes = max(0, num_bounds - 1)  # without any bound the offsets are not in order, as a kernel will say
+    num_ranges = max(1, min(num_complexes, MOST_RANGES, -(-work // WORK_A_RANGE)))
     num_fields = -(-num_directions // WIDTH) * num_points if keep and is_small and not num_weights else 0
     fields = np.empty((num_fields, 2 * WIDTH), type(REALS[dtype]))
-    arguments = (*layout, scale, SATURATION[dtype], fields)
-    shape = (num_bounds - 1, num_directions, num_thresholds)
+    like = (REALS[dtype], INDICES[simplices.dtype])
+    arguments = (addresses_of(tensors), sizes, *like, _rows(tuple(rows)), num_ranges, scale, SATURATION[dtype], fields)
+    shape = (num_complexes, num_directions, num_thresholds)
     return Problem(tensors, shapes, arguments, scale, shape, num_weights, num_ranges, is_small)
 
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from .jit import inner
 
-SIMPLICES_A_RANGE = 2048
-MOST_RANGES = 64
 MOST_ROWS = 2**16
+FINE, OUTSIDE, DESCENDING, DISORDERED = range(4)  # what a kernel found: OUTSIDE is a vertex of another complex
 
 
 @inner
@@ -45,6 +44,14 @@ def consistent(weights, simplices, offsets, rows, num_points):
 
 
 @inner
+def flaw_of(thresholds, weights, simplices, offsets, rows, num_points):
+    """What keeps a kernel from reading them, if anything."""
+    if not ascending(thresholds):
+        return DESCENDING
+    return FINE if consistent(weights, simplices, offsets, rows, num_points) else DISORDERED
+
+
+@inner
 def before(offsets, b):
     """Number of simplices, vertices included, of all complexes before ``b``."""
     total = 0
@@ -63,11 +70,10 @@ def most_vertices(offsets):
 
 
 @inner
-def ranges_of(offsets):
-    """Bounds ``[ranges + 1]`` of consecutive complexes with about the same number of simplices."""
+def ranges_of(offsets, count):
+    """Bounds ``[count + 1]`` of so many ranges of consecutive complexes, with about the same number of simplices."""
     num_complexes = offsets.shape[1] - 1
     total = before(offsets, num_complexes)
-    count = max(1, min(num_complexes, MOST_RANGES, -(-total // SIMPLICES_A_RANGE)))
     bounds = np.empty(count + 1, np.int64)
     bounds[0], bounds[count] = 0, num_complexes
     b = 0

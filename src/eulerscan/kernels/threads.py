@@ -40,8 +40,8 @@ def claim(typing: Any, counters: Any, i: Any) -> Any:
     return types.int64(counters, types.intp), generate
 
 
-def run(kernel: Callable[..., bool], num_threads: int, *arguments: Any, kept: object = None) -> bool:
-    """Call ``kernel(counters, *arguments)`` on several threads, this one included; whether all returned true.
+def run(kernel: Callable[..., int], num_threads: int, *arguments: Any, kept: object = None) -> int:
+    """Call ``kernel(counters, *arguments)`` on several threads, this one included. Returns the largest of what they return.
 
     ``counters`` are two zeros: one for the tasks that were begun, and one for those that are done, where that matters.
 
@@ -52,7 +52,7 @@ def run(kernel: Callable[..., bool], num_threads: int, *arguments: Any, kept: ob
     if num_threads == 1:
         return kernel(counters, *arguments)
     tickets = list(range(num_threads - 1))
-    outcomes: SimpleQueue[bool | BaseException] = SimpleQueue()
+    outcomes: SimpleQueue[int | BaseException] = SimpleQueue()
 
     def help(kept: object = kept) -> None:
         try:
@@ -67,7 +67,7 @@ def run(kernel: Callable[..., bool], num_threads: int, *arguments: Any, kept: ob
     _start_workers(len(tickets))
     for _ in range(num_threads - 1):
         _jobs.put(help)
-    fine = kernel(counters, *arguments)
+    worst = kernel(counters, *arguments)
     helpers = num_threads - 1
     while tickets:
         try:
@@ -79,8 +79,8 @@ def run(kernel: Callable[..., bool], num_threads: int, *arguments: Any, kept: ob
         outcome = outcomes.get()
         if isinstance(outcome, BaseException):
             raise outcome
-        fine = fine and outcome
-    return fine
+        worst = max(worst, outcome)
+    return worst
 
 
 def useful(num_tasks: int) -> int:
