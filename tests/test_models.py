@@ -88,6 +88,40 @@ def test_without_the_relu_the_published_architecture_remains():
     assert names == ["Unflatten", "Conv2d", "MaxPool2d", "Conv2d", "MaxPool2d", "Flatten", *dense]
 
 
+@pytest.mark.parametrize("model", [ECTCNN, ECTMLP])
+def test_normalised_layers_have_mean_zero_and_variance_one(model, rng):
+    made = model(3, 5, normalise=True)
+    seen = []
+    for module in made.modules():
+        if isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
+            module.register_forward_hook(lambda module, inputs, output: seen.append(output))
+    made(torch.tensor(rng.normal(size=(16, 30, 3)), dtype=torch.float32))
+    assert len(seen) == (4 if model is ECTCNN else 2)
+    for output in seen:
+        values = output.detach().transpose(0, 1).flatten(1)
+        torch.testing.assert_close(values.mean(dim=1), torch.zeros(len(values)), rtol=0, atol=1e-5)
+        assert float(values.std(dim=1, correction=0).max()) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("model", [ECTCNN, ECTMLP])
+def test_a_normalised_model_trains_on_batches_of_any_size(model, rng):
+    made = model(3, 5, normalise=True)
+    for count in (8, 1, 0):
+        shapes = torch.tensor(rng.normal(size=(count, 30, 3)), dtype=torch.float32)
+        logits = made(shapes)
+        logits.sum().backward()
+        assert logits.shape == (count, 5)
+        assert bool(logits.isfinite().all())
+    made.eval()
+    torch.testing.assert_close(made(shapes := torch.rand(3, 9, 3))[1:2], made(shapes[1:2]))  # no shape sees the others
+
+
+def test_any_number_of_convolutions():
+    made = ECTCNN(2, 3, num_directions=32, num_thresholds=32, channels=(4, 6, 8))
+    assert [module.out_channels for module in made.head if isinstance(module, torch.nn.Conv2d)] == [4, 6, 8]
+    assert made(torch.rand(5, 9, 2)).shape == (5, 3)
+
+
 def test_options_beside_a_preset_have_the_last_word():
     made = ECTCNN(2, 3, "4k", num_thresholds=24, learn_directions=False, unit_ball=False)
     assert made.transform.num_thresholds == 24

@@ -14,9 +14,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from .checks import positive
 from .directions import loop
 from .layers import ECTLayer
-from .shapes import Shape
+from .shapes import Shape, as_complex
+from .thinning import thin
 from .variants import derivative
 
 __all__ = ["ECTCNN", "ECTMLP", "Classifier", "ECTDeepSets"]
@@ -33,6 +35,8 @@ class Classifier(nn.Module):
         preset: Name of one of ``presets``.
         increments: Whether the head sees how much each curve grows from one threshold to the next, instead of its values.
             Nothing is lost. Which of the two a network learns better depends on the data: ``results/README.md`` has both cases.
+        num_points: Give it to thin clouds to so many points: other ones each time in training, else the first. A curve grows
+            with the number of points, so clouds of different sizes should be thinned alike.
         options: Of the head of the model (see there), and of :class:`ECTLayer`. Here shapes go to the unit ball by default.
     """
 
@@ -40,17 +44,25 @@ class Classifier(nn.Module):
     defaults: ClassVar[Options] = {}
 
     def __init__(
-        self, dim: int, num_classes: int, preset: str | None = None, *, increments: bool = False, **options: Any
+        self,
+        dim: int,
+        num_classes: int,
+        preset: str | None = None,
+        *,
+        increments: bool = False,
+        num_points: int | None = None,
+        **options: Any,
     ) -> None:
         super().__init__()
         if preset is not None and preset not in self.presets:
             raise ValueError(f"preset of {type(self).__name__} must be one of {', '.join(self.presets)}, got {preset!r}.")
-        known = sorted({"increments", *self.defaults, *inspect.signature(ECTLayer).parameters} - {"dim"})
+        known = sorted({"increments", "num_points", *self.defaults, *inspect.signature(ECTLayer).parameters} - {"dim"})
         if strange := sorted(set(options) - set(known)):
             raise TypeError(f"options of {type(self).__name__} are {', '.join(known)}, got {', '.join(strange)}.")
         chosen = {**self.defaults, **(self.presets[preset] if preset is not None else {}), **options}
         head = {name: chosen.pop(name) for name in self.defaults}
         self.increments = increments
+        self.num_points = num_points if num_points is None else positive(num_points, "num_points")
         self.transform = self.make_transform(dim, head, unit_ball=chosen.pop("unit_ball", True), **chosen)
         self.head = self.make_head(self.transform, num_classes, **head)
 
@@ -71,6 +83,8 @@ class Classifier(nn.Module):
 
     def forward(self, shape: Shape) -> Tensor:
         """Logits ``[B, num_classes]`` of a :class:`Complex` or anything :func:`as_complex` understands."""
+        if self.num_points is not None:
+            shape = thin(as_complex(shape), self.num_points, at_random=self.training)
         curves = self.transform(shape)
         if self.increments:
             curves = derivative(curves)
@@ -87,13 +101,14 @@ class ECTMLP(Classifier):
     Args:
         hidden: Sizes of the hidden layers.
         dropout: Probability of leaving out a value after each hidden layer.
+        normalise: Whether batch normalisation follows each hidden layer. The paper has none.
 
     Example:
         >>> ECTMLP(dim=3, num_classes=10)(torch.rand(8, 100, 3)).shape
         torch.Size([8, 10])
     """
 
-    defaults: ClassVar[Options] = {"hidden": (25, 25), "dropout": 0.0}
+    defaults: ClassVar[Options] = {"hidden": (25, 25), "dropout": 0.0, "normalise": False}
     presets: ClassVar[Mapping[str, Options]] = {
         "4k": {"num_directions": 16, "num_thresholds": 16, "hidden": (14, 14)},
         "65k": {"num_directions": 32, "num_thresholds": 32, "hidden": (60, 50)},
@@ -101,13 +116,15 @@ class ECTMLP(Classifier):
     }
 
     @staticmethod
-    def make_head(transform: ECTLayer, num_classes: int, *, hidden: Sequence[int], dropout: float) -> nn.Module:  # type: ignore[override]
+    def make_head(  # type: ignore[override]
+        transform: ECTLayer, num_classes: int, *, hidden: Sequence[int], dropout: float, normalise: bool
+    ) -> nn.Module:
         sizes = (transform.num_channels * transform.num_directions * transform.num_thresholds, *hidden)
-        return nn.Sequential(nn.Flatten(), *_connected(sizes, dropout), nn.Linear(sizes[-1], num_classes))
+        return nn.Sequential(nn.Flatten(), *_connected(sizes, dropout, normalise), nn.Linear(sizes[-1], num_classes))
 
 
 class ECTCNN(Classifier):
-    """The transform as an image of directions by thresholds: two convolutions with pooling, then fully connected layers.
+    """The transform as an image of directions by thresholds: convolutions with pooling, then fully connected layers.
 
     With ``max_dim`` the image has a channel for vertices, one for edges, and so on.
 
@@ -119,9 +136,10 @@ class ECTCNN(Classifier):
     100-50, dropout 0.5, 64,827; ``"superpixels"`` 32 x 32, hidden 100-100, 70,627.
 
     Args:
-        channels: Of the two convolutions.
+        channels: Of the convolutions, two or any other number of them.
         hidden: Sizes of the hidden layers.
         dropout: Probability of leaving out a value after each hidden layer.
+        normalise: Whether batch normalisation follows each convolution and hidden layer. The paper has none.
         circular: Whether to close the axis of directions to a circle, with a head that has more inputs for it.
         between: Whether a ReLU follows each convolution. The published code had none.
 
@@ -134,6 +152,7 @@ class ECTCNN(Classifier):
         "channels": (8, 16),
         "hidden": (25, 25),
         "dropout": 0.0,
+        "normalise": False,
         "circular": False,
         "between": True,
     }
@@ -161,6 +180,7 @@ class ECTCNN(Classifier):
         channels: Sequence[int],
         hidden: Sequence[int],
         dropout: float,
+        normalise: bool,
         circular: bool,
         between: bool,
     ) -> nn.Module:
@@ -171,6 +191,7 @@ class ECTCNN(Classifier):
                 layers.append(nn.CircularPad2d((0, 0, 1, 1)))
                 height += 2
             layers.append(nn.Conv2d(before, after, 3))
+            layers += [nn.BatchNorm2d(after)] if normalise else []
             layers += [nn.ReLU()] if between else []
             layers.append(nn.MaxPool2d(2))
             height, width = (height - 2) // 2, (width - 2) // 2
@@ -180,7 +201,7 @@ class ECTCNN(Classifier):
                 f"{transform.num_directions} and {transform.num_thresholds}. Ten of each do for two."
             )
         sizes = (channels[-1] * height * width, *hidden)
-        return nn.Sequential(*layers, nn.Flatten(), *_connected(sizes, dropout), nn.Linear(sizes[-1], num_classes))
+        return nn.Sequential(*layers, nn.Flatten(), *_connected(sizes, dropout, normalise), nn.Linear(sizes[-1], num_classes))
 
 
 class ECTDeepSets(Classifier):
@@ -252,13 +273,24 @@ class Pool(nn.Module):
         return self.how
 
 
+class BatchNorm(nn.BatchNorm1d):
+    """Batch normalisation that goes by what it saw before where a batch is a single shape, which has no spread of its own."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        if self.training and len(values) < 2:
+            return nn.functional.batch_norm(values, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
+        return super().forward(values)
+
+
 MODELS: Mapping[str, type[Classifier]] = {"cnn": ECTCNN, "mlp": ECTMLP, "deepsets": ECTDeepSets}
 
 
-def _connected(sizes: Sequence[int], dropout: float) -> list[nn.Module]:
-    """Fully connected layers through the sizes, each with a ReLU and, where asked for, dropout."""
+def _connected(sizes: Sequence[int], dropout: float, normalise: bool = False) -> list[nn.Module]:
+    """Fully connected layers through the sizes, each with a ReLU and, where asked for, normalisation and dropout."""
     layers: list[nn.Module] = []
     for before, after in itertools.pairwise(sizes):
-        layers += [nn.Linear(before, after), nn.ReLU()]
+        layers.append(nn.Linear(before, after))
+        layers += [BatchNorm(after)] if normalise else []
+        layers.append(nn.ReLU())
         layers += [nn.Dropout(dropout)] if dropout else []
     return layers

@@ -49,8 +49,11 @@ class Architecture:
         divide_by: What the transform of a shape is divided by: its number of vertices or simplices, or its peak.
         max_dim: Give it to have vertices, edges and so on apart, up to this dimension: 1 for graphs, 2 for meshes.
         increments: Whether the head sees how much curves grow between thresholds, instead of their values.
+        num_points: Give it to thin clouds to so many points: other ones each time in training, else the first.
+        channels: Sizes of the convolutions (cnn).
         hidden: Sizes of the hidden layers.
         dropout: Probability of leaving out a value.
+        normalise: Whether batch normalisation follows each of these layers (cnn, mlp). The paper has none.
         circular: Whether the first and the last direction are neighbours (cnn).
         between: Whether a ReLU follows each convolution (cnn). The published code had none.
     """
@@ -69,8 +72,11 @@ class Architecture:
     divide_by: DivideBy | None = None
     max_dim: int | None = None
     increments: bool | None = None
+    num_points: int | None = None
+    channels: tuple[int, ...] | None = None
     hidden: tuple[int, ...] | None = None
     dropout: float | None = None
+    normalise: bool | None = None
     circular: bool | None = None
     between: bool | None = None
 
@@ -121,7 +127,9 @@ class Config:
             raise FileNotFoundError(f"{path} is missing: {path.parent} is not the folder of a run.{hint}")
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
-            model = {**values["model"], "hidden": values["model"]["hidden"] and tuple(values["model"]["hidden"])}
+            model: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value for name, value in values["model"].items()
+            }
             training = {**values["training"], "augmentation": Augmentation(**values["training"]["augmentation"])}
             return cls(
                 data={"options": {}, **values["data"]},
@@ -173,6 +181,8 @@ def start(
     most, found = config.model.max_dim, dataset.shapes.max_dim
     if most is not None and found > most:
         raise ValueError(f"max_dim must be at least {found}, since {dataset.name} has {found}-simplices, got {most}.")
+    if config.model.num_points is not None and found > 0:
+        raise ValueError(f"num_points must be None, since it is for clouds of points and {dataset.name} has {found}-simplices.")
     if distributed.is_first():
         _prepare(folder, config, resume=resume, overwrite=overwrite)
     distributed.wait()

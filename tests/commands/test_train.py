@@ -104,17 +104,26 @@ def test_a_max_dim_that_is_too_small_is_said_before_anything_is_written(run, fol
     assert not (tmp_path / "run" / "seed-0").exists()
 
 
-def test_shapes_with_larger_simplices_than_the_model_knows_are_skipped(run, folder, tmp_path):
+def test_meshes_are_not_thinned_which_is_said_before_anything_is_written(run, folder, tmp_path):
+    _, err = run("train", "--folder", folder, *TINY, "--num-points", 9, "--output", tmp_path / "run", status=2)
+    assert "num_points must be None" in err
+    assert not (tmp_path / "run" / "seed-0").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "made_for"), [("--max-dim", 0, "0 at most"), ("--num-points", 5, "clouds of points")]
+)
+def test_shapes_with_larger_simplices_than_the_model_knows_are_skipped(run, folder, tmp_path, option, value, made_for):
     clouds = tmp_path / "clouds"
     rng = np.random.default_rng(0)
     for name in ("wide", "narrow"):
         (clouds / name).mkdir(parents=True)
         for i in range(6):
             np.savetxt(clouds / name / f"{i}.csv", rng.normal(size=(9, 3)), delimiter=",")
-    run("train", "--folder", clouds, *TINY, "--max-dim", 0, "--output", tmp_path / "run")
+    run("train", "--folder", clouds, *TINY, option, value, "--output", tmp_path / "run")
     out, err = run("predict", tmp_path / "run" / "seed-0", clouds / "wide" / "0.csv", folder / "torus" / "0.obj", status=1)
     assert "0.csv" in out
-    assert "simplices of dimension 2, the model was made for 0 at most" in err
+    assert f"simplices of dimension 2, the model was made for {made_for}" in err
 
 
 def test_evaluating_gives_the_scores_of_training(run, trained):

@@ -99,6 +99,8 @@ def _unfit(shape: Complex, config: Config) -> str | None:
         return f"points of dimension {shape.dim}, the model was trained on {config.dim}."
     if most is not None and shape.max_dim > most:
         return f"simplices of dimension {shape.max_dim}, the model was made for {most} at most (max_dim)."
+    if config.model.num_points is not None and shape.max_dim > 0:
+        return f"simplices of dimension {shape.max_dim}, the model was made for clouds of points (num_points)."
     return None
 
 
