@@ -153,8 +153,8 @@ def small_graphs(seeds: int, as_published: bool) -> Iterator[Run]:
 def modelnet(seeds: int, as_published: bool) -> Iterator[Run]:
     """Point clouds of everyday objects: with the paper's head, which forgets which direction a curve is from, and with ours.
 
-    The two have about equally many parameters. The last row goes beyond the paper: one more convolution, batch normalisation, and
-    points that are drawn anew in every epoch of training.
+    The two have about equally many parameters. The last row goes beyond the paper: one more convolution, batch normalisation,
+    and points that are drawn anew in every epoch of training.
     """
     settings = Training(epochs=30, learning_rate=2e-3, schedule="cosine", augmentation=Augmentation(rotate=18.0, jitter=0.01))
     ours = Architecture("cnn", None, 96, 24, scale=20.0, circular=True, increments=True, hidden=(64, 64), dropout=0.1)
