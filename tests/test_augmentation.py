@@ -57,6 +57,15 @@ def test_stretching_is_a_factor_a_shape(generator):
     assert len(factors[:, 0].unique()) == 6
 
 
+def test_squeezing_is_a_factor_a_shape_and_axis(generator):
+    shapes = clouds(3)
+    factors = (Augmentation(squeeze=0.2)(shapes, generator).points / shapes.points).view(6, 20, 3)
+    torch.testing.assert_close(factors, factors[:, :1].expand_as(factors))
+    assert factors.min() >= 0.8
+    assert factors.max() <= 1.2
+    assert len(factors[:, 0].unique()) == 18
+
+
 def test_jitter_is_relative_to_the_size_of_a_shape(generator):
     shapes = es.collate([es.as_complex(1000 * torch.rand(400, 2)), es.as_complex(torch.rand(400, 2))])
     moved = (Augmentation(jitter=0.01)(shapes, generator).points - shapes.points).view(2, -1)
@@ -69,7 +78,9 @@ def test_nothing_asked_for_is_nothing_done():
     assert Augmentation(jitter=0.1)
 
 
-@pytest.mark.parametrize("options", [{"rotate": -1}, {"rotate": 181}, {"stretch": 1.5}, {"jitter": -0.1}, {"jitter": math.nan}])
+@pytest.mark.parametrize(
+    "options", [{"rotate": -1}, {"rotate": 181}, {"stretch": 1.5}, {"squeeze": -0.1}, {"jitter": -0.1}, {"jitter": math.nan}]
+)
 def test_what_makes_no_sense_is_named(options):
     (name,) = options
     with pytest.raises(ValueError, match=f"{name} must be between"):

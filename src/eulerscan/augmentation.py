@@ -20,7 +20,9 @@ class Augmentation:
         rotate: Largest angle of a random rotation in degrees, in the plane of the first two coordinates: in space about the
             third axis.
         tumble: Whether to turn shapes by any rotation at all instead.
-        stretch: Largest relative change of size: 0.1 scales by a factor from 0.9 to 1.1.
+        stretch: Largest relative change of size: 0.1 scales by a factor from 0.9 to 1.1. Models that move shapes to the unit
+            ball undo it.
+        squeeze: The same for each axis by itself.
         jitter: Standard deviation of noise on every coordinate, relative to the largest norm of the shape's points.
 
     Example:
@@ -32,12 +34,14 @@ class Augmentation:
     rotate: float = 0.0
     tumble: bool = False
     stretch: float = 0.0
+    squeeze: float = 0.0
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
         for name, value, most in (
             ("rotate", self.rotate, 180),
             ("stretch", self.stretch, 1),
+            ("squeeze", self.squeeze, 1),
             ("jitter", self.jitter, math.inf),
         ):
             if not (0 <= value <= most and value < math.inf):
@@ -56,9 +60,10 @@ class Augmentation:
             )
             turns = turns.to(points)
             points = (turns[batch] @ points.unsqueeze(-1)).squeeze(-1)
-        if self.stretch:
-            factors = 1 + self.stretch * (2 * torch.rand(complex.num_complexes, generator=generator) - 1)
-            points = points * factors.to(points)[batch, None]
+        for most, axes in ((self.stretch, 1), (self.squeeze, complex.dim)):
+            if most:
+                factors = 1 + most * (2 * torch.rand(complex.num_complexes, axes, generator=generator) - 1)
+                points = points * factors.to(points)[batch]
         if self.jitter:
             size = largest_norms(complex.with_points(points))
             noise = torch.randn(points.shape, generator=generator).to(points)
