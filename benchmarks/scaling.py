@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullFormatter
 from works import DASH, Problem, Report, forward, forward_backward, interleaved, make_problem, meshes, milliseconds
 
 NUM_POINTS = [1_000, 3_000, 10_000, 30_000, 100_000, 300_000]
@@ -91,6 +92,7 @@ def _panel(ax: Axes, sizes: Sequence[int], points: Sequence[Point], what: str, f
     middle = len(sizes) // 2
     ax.loglog(sizes, times, "o-", color="C0", markersize=4, label="vertices in spatial order")
     ax.loglog(sizes, [times[middle] * size / sizes[middle] for size in sizes], "k--", linewidth=0.7, label="linear")
+    ax.xaxis.set_minor_formatter(NullFormatter())  # on a short axis they run into each other
     ax.set_xlabel(f"number of {what}")
     ax.set_title(f"{fixed}, {NUM_THRESHOLDS} thresholds", fontsize=9)
     ax.legend(frameon=False, fontsize=8)
