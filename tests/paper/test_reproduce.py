@@ -8,7 +8,7 @@ import torch
 import eulerscan as es
 from eulerscan.cli import main
 from eulerscan.datasets import Dataset
-from eulerscan.models import ECTCNN
+from eulerscan.models import ECTCNN, Committee
 from eulerscan.paper import plans as reproducing
 from eulerscan.paper import running
 from eulerscan.paper.graphs import KINDS, GraphNetwork
@@ -17,7 +17,7 @@ from eulerscan.paper.plans import PLANS, Run
 from eulerscan.paper.published import as_published
 from eulerscan.paper.rendering import render
 from eulerscan.runs import Architecture
-from eulerscan.training import Training
+from eulerscan.training import Training, evaluate
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -43,10 +43,10 @@ def test_no_two_runs_of_a_plan_are_the_same(name, published):
 
 def test_the_parameter_budgets_are_those_of_the_paper():
     budgets = {"ECT+CNN 4K": (3500, 4500), "ECT+CNN 65K": (60000, 66000), "GIN": (8000, 10500)}
-    budgets |= {"GAT": (4500, 6500), "GCN": (4500, 6500)}
+    budgets |= {"GAT": (4500, 6500), "GCN": (4500, 6500), "ECT+CNN 15 x 4K": (60000, 66000)}
     for run in plan_of("small-graphs"):
         dim, classes = (2, 15) if run.column.startswith("letter") else (38, 2)
-        parameters = sum(p.numel() for p in run.architecture.build(dim, classes).parameters())
+        parameters = sum(p.numel() for p in run.architecture.build(dim, classes).parameters()) * (run.members or 1)
         low, high = budgets[run.row.partition(",")[0]]
         assert low <= parameters <= high
     for run in plan_of("superpixels"):
@@ -103,6 +103,20 @@ def test_finished_runs_are_skipped_and_a_cut_line_is_done_again(tmp_path, tiny_p
     same = [[{k: v for k, v in record.items() if k not in drop} for record in r] for r in (records, again)]
     assert json.dumps(same[0]) == json.dumps(same[1])
     assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_a_committee_begins_with_the_model_that_stands_alone(tmp_path, tiny_plan, monkeypatch):
+    alone = running.execute(tiny_plan[1], tmp_path / "alone")
+    seen = []
+    monkeypatch.setattr(running, "Committee", lambda members: seen.extend(members) or Committee(members))
+    together = running.execute(replace(tiny_plan[1], members=3), tmp_path / "together")
+    assert together["key"] != alone["key"]
+    assert together["parameters"] == 3 * alone["parameters"]
+    dataset = es.datasets.load("manifolds", **tiny_plan[1].data)
+    assert 100 * evaluate(seen[0], dataset, "test").accuracy == alone["test_accuracy"]
+    assert 100 * evaluate(seen[0], dataset, "val").accuracy == alone["val_accuracy"]
+    assert 100 * evaluate(Committee(seen), dataset, "test").accuracy == together["test_accuracy"]
+    assert not torch.equal(seen[0].head[1].weight, seen[1].head[1].weight)
 
 
 def test_tables_hold_means_deviations_and_the_numbers_of_the_paper(tmp_path):

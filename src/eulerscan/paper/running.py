@@ -8,21 +8,25 @@ import platform
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from .. import __version__, datasets
 from ..datasets import Dataset
 from ..extras import progress_bar
-from ..training import evaluate, train
+from ..models import Committee
+from ..training import Trained, evaluate, train
 from .plans import Run
 from .published import as_published
 
 Record = dict[str, Any]
+
+APART = 1000  # the seeds of two members of a committee
 
 
 def run_plan(plan: Sequence[Run], results: Path, *, work: Path) -> None:
@@ -64,14 +68,19 @@ def read(results: Path) -> list[Record]:
 
 
 def execute(run: Run, folder: Path) -> Record:
-    """Train and test one model; returns its line."""
+    """Train and test one model, or the members of a committee; returns its line."""
     begin = time.perf_counter()
     dataset, training = _dataset(run.dataset, json.dumps(dict(run.data)), run.as_published, run.sample), run.training
-    model = run.architecture.build(dataset.shapes.dim, len(dataset.classes), seed=training.seed)
-    folder.mkdir(parents=True, exist_ok=True)
-    trained = train(model, dataset, training, folder)
-    test = evaluate(model, dataset, "test")
-    best = trained.history[trained.best_epoch - 1]
+    models: list[nn.Module] = []
+    trained: list[Trained] = []
+    for member in range(run.members or 1):
+        settings, own_folder = replace(training, seed=training.seed + APART * member), folder / str(member)
+        models.append(run.architecture.build(dataset.shapes.dim, len(dataset.classes), seed=settings.seed))
+        own_folder.mkdir(parents=True, exist_ok=True)
+        trained.append(train(models[-1], dataset, settings, own_folder))
+    model = models[0] if run.members is None else Committee(models)
+    val_accuracy = 100 * evaluate(model, dataset, "val").accuracy if "val" in dataset.splits else None
+    scores = evaluate(model, dataset, "test").summary("test_") | {"val_accuracy": val_accuracy}
     return {
         "key": run.key,
         "experiment": run.experiment,
@@ -82,10 +91,10 @@ def execute(run: Run, folder: Path) -> Record:
         "preset": run.architecture.preset,
         "seed": training.seed,
         "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
-        **({} if run.timing_only else test.summary("test_") | {"val_accuracy": best.get("val_accuracy")}),
-        "epochs": len(trained.history),
-        "best_epoch": trained.best_epoch,
-        "seconds_per_epoch": trained.seconds_per_epoch,
+        **({} if run.timing_only else scores),
+        "epochs": len(trained[0].history),
+        "best_epoch": trained[0].best_epoch,
+        "seconds_per_epoch": sum(one.seconds_per_epoch for one in trained),
         "seconds": time.perf_counter() - begin,
         "settings": {
             "data": dict(run.data),
@@ -93,6 +102,7 @@ def execute(run: Run, folder: Path) -> Record:
             "training": asdict(training),
             "as_published": run.as_published,
             "sample": run.sample,
+            "members": run.members,
         },
         "version": __version__,
         "machine": machine(),
