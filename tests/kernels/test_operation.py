@@ -100,6 +100,26 @@ def test_forward_mode_is_refused_rather_than_ignored():
             es.ect(dual, es.directions.circle(3), es.thresholds(3), scale=2.0)
 
 
+def test_forward_mode_is_refused_in_compiled_programs_too():
+    points = torch.rand(4, 2)
+    compiled = torch.compile(lambda p: es.ect(p, es.directions.circle(3), es.thresholds(3), scale=2.0))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(points, torch.ones_like(points))
+        with pytest.raises(NotImplementedError, match="jvp"):
+            compiled(dual)
+    torch._dynamo.reset()
+
+
+def test_vectorised_derivatives_are_refused_in_plain_words():
+    points, thresholds = torch.rand(4, 2), es.thresholds(3)
+    with pytest.raises(NotImplementedError, match="no rules for vmap"):
+        torch.vmap(lambda directions: es.ect(points, directions, thresholds))(torch.rand(5, 3, 2))
+    with pytest.raises(NotImplementedError, match="vectorize=True"):
+        torch.autograd.functional.jacobian(
+            lambda directions: es.ect(points, directions, thresholds, scale=2.0), torch.rand(3, 2), vectorize=True
+        )
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_traced_program_computes_the_transform():
     complex = random_complex(np.random.default_rng(0), dtype=torch.float32)
@@ -302,3 +322,22 @@ def test_mixed_dtypes_do_not_reach_the_kernel(position):
     inputs[position] = inputs[position].to(torch.float32 if position < 5 else torch.int16)
     with pytest.raises((ValueError, TypeError), match="dtype"):
         torch.ops.eulerscan.ect(*inputs)
+
+
+@pytest.mark.parametrize("count", [0, 1, -1])
+@pytest.mark.parametrize("backward", [False, True])
+def test_weights_of_another_number_do_not_reach_the_kernel(count, backward):
+    inputs = example()
+    inputs[4] = inputs[4][:count]
+    with pytest.raises(ValueError, match="weights"):
+        if backward:
+            torch.ops.eulerscan.ect_backward(torch.rand(3, 5, 6, dtype=torch.float64), *inputs, [True] * 5)
+        else:
+            torch.ops.eulerscan.ect(*inputs)
+
+
+def test_a_scale_may_be_a_whole_number():
+    inputs = example()
+    expected = es.kernels.ect(*inputs)
+    for scale in (20, torch.tensor(20)):
+        assert torch.equal(es.kernels.ect(*inputs[:3], scale, *inputs[4:]), expected)

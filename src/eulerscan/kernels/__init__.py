@@ -37,6 +37,8 @@ def ect(
     layout = (simplices, offsets, rows)
     result: Tensor
     if _traced(points):
+        if forward_ad._current_level >= 0:  # the dispatcher would drop tangents without a word
+            raise NotImplementedError("A compiled or traced transform has no derivatives in forward mode (jvp). Use backward.")
         result = torch.ops.eulerscan.ect(points, directions, thresholds, _as_tensor(scale, points), weights, *layout)
     elif _differentiated(points, directions, thresholds, scale, weights):
         result = _apply(points, directions, thresholds, scale, weights, layout)
@@ -80,7 +82,7 @@ def _prepare(
 ) -> cpu.Problem | portable.Problem:
     """The problem, checked and ready for one pass, or with ``keep`` for both, in the implementation for its device."""
     # Values are checked where they are read, so in compiled programs too.
-    value = scale.item() if isinstance(scale, Tensor) else scale
+    value = float(scale.item() if isinstance(scale, Tensor) else scale)  # kernels are compiled for that
     if not value > 0:
         raise ValueError(f"scale must be positive (math.inf for the exact transform), got {value}.")
     if points.is_cpu:

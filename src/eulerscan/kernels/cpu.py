@@ -159,7 +159,9 @@ def prepare(
         if tensor.is_neg() or not tensor.is_contiguous():
             tensors = tuple(map(plain, tensors))
             break
-    (num_points, dim), (num_directions, _), (num_thresholds,), _, (num_entries,), (num_levels, num_bounds) = shapes
+    (num_points, dim), (num_directions, _), (num_thresholds,), (count,), (num_entries,), (num_levels, num_bounds) = shapes
+    if count == 0 and num_points:  # kernels take no weights for all ones
+        raise ValueError("weights must have one number a simplex, vertices included, got none.")
     sizes = (num_points, dim, num_directions, num_thresholds, num_weights, num_entries, num_levels, num_bounds)
     work = VERTEX * num_points + num_entries // 2
     is_small = num_directions * work < WORTH_A_THREAD
