@@ -132,6 +132,26 @@ def test_any_number_of_convolutions():
     assert made(torch.rand(5, 9, 2)).shape == (5, 3)
 
 
+@pytest.mark.parametrize(
+    ("model", "options", "text"),
+    [
+        (ECTCNN, {"channels": ()}, "channels must hold the size of one layer at least, got none"),
+        (ECTCNN, {"channels": (8, 0)}, "each size in channels must be at least 1, got 0"),
+        (ECTMLP, {"hidden": (-3,)}, "each size in hidden must be at least 1, got -3"),
+        (ECTMLP, {"hidden": (2.5,)}, "each size in hidden must be an int, got float"),
+        (ECTDeepSets, {"embedding": ()}, "embedding must hold the size of one layer at least"),
+        (ECTCNN, {"channels": (4, 4, 4)}, "needs more directions and thresholds for 3 convolutions, got 16 and 16"),
+    ],
+)
+def test_sizes_that_make_no_sense_are_named(model, options, text):
+    with pytest.raises((ValueError, TypeError), match=text):
+        model(2, 3, **options)
+
+
+def test_no_hidden_layers_are_a_linear_head():
+    assert ECTMLP(2, 3, hidden=(), normalise=True)(torch.rand(5, 9, 2)).shape == (5, 3)
+
+
 def test_options_beside_a_preset_have_the_last_word():
     made = ECTCNN(2, 3, "4k", num_thresholds=24, learn_directions=False, unit_ball=False)
     assert made.transform.num_thresholds == 24

@@ -62,6 +62,8 @@ class Classifier(nn.Module):
             raise TypeError(f"options of {type(self).__name__} are {', '.join(known)}, got {', '.join(strange)}.")
         chosen = {**self.defaults, **(self.presets[preset] if preset is not None else {}), **options}
         head = {name: chosen.pop(name) for name in self.defaults}
+        for name in ("channels", "embedding", "hidden"):
+            _check_sizes(head.get(name), name)
         self.increments = increments
         self.num_points = num_points if num_points is None else positive(num_points, "num_points")
         self.transform = self.make_transform(dim, head, unit_ball=chosen.pop("unit_ball", True), **chosen)
@@ -310,6 +312,16 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 MODELS: Mapping[str, type[Classifier]] = {"cnn": ECTCNN, "mlp": ECTMLP, "deepsets": ECTDeepSets}
+
+
+def _check_sizes(sizes: Sequence[int] | None, name: str) -> None:
+    """Of layers, all of which have outputs; only hidden ones may be left out."""
+    if sizes is None:
+        return
+    if not sizes and name != "hidden":
+        raise ValueError(f"{name} must hold the size of one layer at least, got none.")
+    for size in sizes:
+        positive(size, f"each size in {name}")
 
 
 def _connected(sizes: Sequence[int], dropout: float, normalise: bool = False) -> list[nn.Module]:
