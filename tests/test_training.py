@@ -230,10 +230,15 @@ from test_training import TOGETHER, model, polygons, weights_of
 torch.set_num_threads(1)
 with distributed.process_group():
     made = model()
+    normalised = model(normalise=True)
+    trained = train(normalised, polygons(), TOGETHER, progress=False)
+    best = trained.history[trained.best_epoch - 1]
+    losses = (best["val_loss"], evaluate(normalised, polygons(), "val").loss)
     train(made, polygons(), TOGETHER, progress=False)
     scores = evaluate(made, polygons(), "test")
     gradients = [parameter.grad for parameter in made.parameters()]
-    torch.save((weights_of(made), gradients, scores.confusion, scores.loss), sys.argv[1] + str(distributed.rank()))
+    found = (weights_of(made), gradients, scores.confusion, scores.loss, weights_of(normalised), losses)
+    torch.save(found, sys.argv[1] + str(distributed.rank()))
 """
 # 20 shapes in batches of 7: shares of 4 and 3, and at the end 3 and 3; 7 epochs are 21 steps.
 TOGETHER = Training(epochs=7, batch_size=7, learning_rate=0.01, clip=0.0, balance="weights")
@@ -256,6 +261,8 @@ def test_two_processes_compute_what_one_does(tmp_path):
     assert finished.returncode == 0, finished.stderr
     ranks = [torch.load(tmp_path / f"rank{rank}", weights_only=True) for rank in range(2)]
     assert torch.equal(ranks[0][0], ranks[1][0])
+    assert torch.equal(ranks[0][4], ranks[1][4])  # running means too
+    assert ranks[0][5][0] == ranks[0][5][1] == ranks[1][5][1]  # the epoch was judged as it was kept
     alone, data = model(), polygons()
     train(alone, data, TOGETHER, progress=False)
     torch.testing.assert_close(ranks[0][0], weights_of(alone), rtol=1e-4, atol=1e-5)

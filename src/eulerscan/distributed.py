@@ -63,6 +63,13 @@ def wait() -> None:
         dist.barrier()
 
 
+def agree(model: nn.Module) -> None:
+    """What a model remembers beside its parameters, as running means are, becomes that of the first process everywhere."""
+    if dist.is_initialized():
+        for buffer in model.buffers():
+            dist.broadcast(buffer, src=0)
+
+
 def together(model: nn.Module) -> nn.Module:
     """The model with gradients that are the mean over all processes."""
     if not dist.is_initialized():

@@ -49,7 +49,7 @@ class Training:
             epoch is kept, whatever its score; on a few dozen validation shapes the best one may be luck.
         balance: For classes of different sizes: weigh the loss of rare classes up, or draw them more often.
         augmentation: What happens to training shapes.
-        seed: Of weights, order, augmentation and dropout.
+        seed: Of weights, order, augmentation, dropout, and points that are drawn anew.
     """
 
     epochs: int = 100
@@ -126,7 +126,8 @@ def train(
         on_epoch: Called with the record of each epoch.
         progress: Whether to show a bar.
 
-    Processes started by ``torchrun`` train together: each batch is divided between them.
+    Processes started by ``torchrun`` train together: each batch is divided between them. Batch normalisation then goes by the
+    share of its process.
     """
     settings = settings or Training()
     if not len(dataset.indices("train")):
@@ -142,6 +143,7 @@ def train(
     try:
         while len(history) < settings.epochs and not _stalled(history, best_epoch, settings.patience):
             record = _epoch(parallel, dataset, settings, optimiser, weights, 1 + len(history))
+            distributed.agree(model)  # so that all judge, and keep, the same model
             if validated:
                 record |= evaluate(model, dataset, "val", batch_size=4 * settings.batch_size).summary("val_")
             history.append(record)
