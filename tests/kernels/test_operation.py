@@ -329,11 +329,12 @@ def test_mixed_dtypes_do_not_reach_the_kernel(position):
 def test_weights_of_another_number_do_not_reach_the_kernel(count, backward):
     inputs = example()
     inputs[4] = inputs[4][:count]
+    operation = torch.ops.eulerscan.ect
+    if backward:
+        inputs = [torch.rand(3, 5, 6, dtype=torch.float64), *inputs, [True] * 5]
+        operation = torch.ops.eulerscan.ect_backward
     with pytest.raises(ValueError, match="weights"):
-        if backward:
-            torch.ops.eulerscan.ect_backward(torch.rand(3, 5, 6, dtype=torch.float64), *inputs, [True] * 5)
-        else:
-            torch.ops.eulerscan.ect(*inputs)
+        operation(*inputs)
 
 
 def test_a_scale_may_be_a_whole_number():
