@@ -4,7 +4,7 @@ import json
 import math
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +74,20 @@ def test_other_settings_do_not_go_on_with_what_is_in_a_folder(tmp_path):
     train(model(), polygons(), QUICK, tmp_path, progress=False)
     with pytest.raises(ValueError, match="holds training with other settings"):
         train(model(), polygons(), replace(QUICK, learning_rate=0.5), tmp_path, progress=False)
+
+
+@pytest.mark.parametrize(("options", "goes_on"), [({}, True), ({"squeeze": 0.0, "twist": 1.0}, False)])
+def test_options_that_came_later_do_not_keep_training_from_going_on(tmp_path, monkeypatch, options, goes_on):
+    shorter = replace(QUICK, epochs=2)
+    with monkeypatch.context() as patch:
+        older = {name: value for name, value in asdict(shorter.augmentation).items() if name != "squeeze"} | options
+        patch.setattr("eulerscan.training.asdict", lambda settings: {**asdict(settings), "augmentation": older})
+        train(model(), polygons(), shorter, tmp_path, progress=False)
+    if goes_on:
+        assert len(train(model(), polygons(), shorter, tmp_path, progress=False).history) == 2
+    else:
+        with pytest.raises(ValueError, match="holds training with other settings"):
+            train(model(), polygons(), shorter, tmp_path, progress=False)
 
 
 def test_a_split_that_is_not_there_is_named():

@@ -21,7 +21,6 @@ import torch
 
 from . import __version__, checkpoints, directions, distributed
 from .atomic import replacing
-from .augmentation import Augmentation
 from .datasets import Dataset
 from .layers import DivideBy
 from .metrics import Metrics
@@ -130,14 +129,13 @@ class Config:
             model: dict[str, Any] = {
                 name: tuple(value) if isinstance(value, list) else value for name, value in values["model"].items()
             }
-            training = {**values["training"], "augmentation": Augmentation(**values["training"]["augmentation"])}
             return cls(
                 data={"options": {}, **values["data"]},
                 dim=int(values["dim"]),
                 classes=tuple(values["classes"]),
                 fingerprint=values["fingerprint"],
                 model=Architecture(**model),
-                training=Training(**training),
+                training=Training.from_json(values["training"]),
                 version=values["version"],
             )
         except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:

@@ -87,6 +87,11 @@ class Training:
         if self.patience and self.select_by == "last":
             raise ValueError(f"patience needs a score to wait for, so it must be 0 with select_by='last', got {self.patience}.")
 
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Training:
+        """The settings that a file holds, by name. Options that came later than the file have their defaults."""
+        return cls(**{**values, "augmentation": Augmentation(**values["augmentation"])})
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -259,8 +264,7 @@ class _Kept:
     """What outlives an epoch: in a folder if there is one, and the best weights in memory if not."""
 
     def __init__(self, model: nn.Module, optimiser: torch.optim.Optimizer, settings: Training, folder: Path | None) -> None:
-        self.model, self.optimiser, self.folder = model, optimiser, folder
-        self.settings = json.loads(json.dumps(asdict(settings)))
+        self.model, self.optimiser, self.folder, self.settings = model, optimiser, folder, settings
         self.best: dict[str, Tensor] = {}
 
     def resume(self) -> tuple[list[Epoch], int]:
@@ -268,7 +272,11 @@ class _Kept:
         if self.folder is None or not (self.folder / "training.safetensors").exists():
             return [], 0
         progress = checkpoints.load_training(self.model, self.optimiser, self.folder / "training.safetensors")
-        if progress["settings"] != self.settings:
+        try:
+            same = Training.from_json(progress["settings"]) == self.settings
+        except (TypeError, KeyError, ValueError):  # of a later version, perhaps
+            same = False
+        if not same:
             raise ValueError(f"{self.folder} holds training with other settings, so it cannot go on with these.")
         history, best_epoch = progress["history"], progress["best_epoch"]
         if distributed.is_first():
@@ -289,7 +297,7 @@ class _Kept:
             with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(history[-1]) + "\n")
             # Last: who is killed before this does the epoch again and writes the same files.
-            progress = {"history": history, "best_epoch": best_epoch, "settings": self.settings}
+            progress = {"history": history, "best_epoch": best_epoch, "settings": asdict(self.settings)}
             checkpoints.save_training(self.model, self.optimiser, progress, self.folder / "training.safetensors")
 
     def restore_best(self) -> None:
