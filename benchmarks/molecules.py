@@ -14,7 +14,7 @@ import argparse
 import numpy as np
 import torch
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -52,7 +52,7 @@ def _curves(shapes: es.Complex, seed: int) -> np.ndarray:
     return es.ect(shapes, directions, es.thresholds(SIZE), scale=SCALE).flatten(1).numpy()
 
 
-def _machines(seed: int) -> dict[str, SVC | RandomForestClassifier | ExtraTreesClassifier]:
+def _machines(seed: int) -> dict[str, Pipeline | RandomForestClassifier | ExtraTreesClassifier]:
     return {
         "support vectors": make_pipeline(StandardScaler(), SVC(C=10)),
         "random forest": RandomForestClassifier(500, random_state=seed),
