@@ -297,6 +297,40 @@ def test_tampered_divisions_are_found(tamper):
         torch.ops.eulerscan.ect(*inputs)
 
 
+def with_last(tensor, value):
+    """The tensor with another last number."""
+    changed = tensor.clone()
+    changed.view(-1)[-1] = value
+    return changed
+
+
+def one_pass(inputs, backward):
+    """One of the two passes over a problem of 200 complexes."""
+    if backward:
+        return torch.ops.eulerscan.ect_backward(torch.ones(200, 37, 24), *inputs, [True] * 5)
+    return torch.ops.eulerscan.ect(*inputs)
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "text"),
+    [(2, -9.0, "must ascend"), (2, math.nan, "finite"), (5, 10**6, "own complex"), (5, -1, "own complex"), (6, 7, "divide")],
+)
+@pytest.mark.parametrize("backward", [False, True])
+def test_several_threads_find_the_same(position, value, text, backward):
+    complex = large_and_small()["many small"]
+    tensors = [complex.points, es.directions.fibonacci(37), es.thresholds(24), torch.tensor(30.0), None]
+    inputs = [*tensors, complex.packed_simplices, complex.offsets, list(complex.rows)]
+    assert not es.kernels._prepare(*inputs).is_small
+    inputs[position] = with_last(inputs[position], value)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        with pytest.raises((ValueError, IndexError), match=text):
+            one_pass(inputs, backward)
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_directions_of_another_dimension_do_not_reach_the_kernel():
     inputs = example()
     inputs[1] = torch.rand(5, 1, dtype=torch.float64)

@@ -73,7 +73,8 @@ def backward(
 
     What the forward pass did not keep is computed anew. No two tasks add to the same place in ``summed``: points and weights
     have a copy a share, directions a copy a range, thresholds and scale a copy a task. ``lengths`` are those of one copy each,
-    zero for what nobody needs. Whoever finishes the last task adds up the copies, in a fixed order.
+    zero for what nobody needs. Whoever finishes the last task adds up the copies, in a fixed order. Returns what is wrong with
+    the arguments, as the forward pass does.
     """
     points, directions, thresholds, weights, simplices, offsets, rows = arrays_at(addresses, sizes, real, index, rows)
     flaw = flaw_of(thresholds, weights, simplices, offsets, rows, len(points))
