@@ -31,6 +31,8 @@ def main() -> None:
     parser.add_argument("--copies", action="store_true", help="the original set, with isomorphic copies")
     parser.add_argument("--splits", type=int, default=20)
     arguments = parser.parse_args()
+    if arguments.splits < 2:
+        parser.error(f"--splits must be at least 2 for a deviation, got {arguments.splits}.")
     found: dict[str, list[float]] = {}
     for seed in range(arguments.splits):
         data = datasets.load(arguments.dataset, seed=seed, atoms=True, cleaned=not arguments.copies, unit_ball=True)

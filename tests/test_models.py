@@ -168,7 +168,10 @@ def test_an_empty_batch_gives_no_logits():
     ("make", "text"),
     [
         (lambda: ECTCNN(2, 3, "4K"), "preset of ECTCNN must be one of 4k, 65k, superpixels, got '4K'"),
-        (lambda: ECTCNN(2, 3, num_thresholds=8), "needs more directions and thresholds for 2 convolutions, got 16 and 8"),
+        (
+            lambda: ECTCNN(2, 3, num_thresholds=8),
+            "directions and thresholds for 2 convolutions, got 16 and 8. 10 of each do",
+        ),
         (lambda: ECTDeepSets(2, 3, pooling="sum"), "pooling must be 'max' or 'mean', got 'sum'"),
     ],
 )

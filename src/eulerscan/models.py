@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from .checks import positive
 from .directions import loop
+from .heads import EndToEnd, Pool, check_sizes, connected
 from .layers import ECTLayer
 from .shapes import Shape, as_complex
 from .thinning import thin
@@ -62,8 +63,6 @@ class Classifier(nn.Module):
             raise TypeError(f"options of {type(self).__name__} are {', '.join(known)}, got {', '.join(strange)}.")
         chosen = {**self.defaults, **(self.presets[preset] if preset is not None else {}), **options}
         head = {name: chosen.pop(name) for name in self.defaults}
-        for name in ("channels", "embedding", "hidden"):
-            _check_sizes(head.get(name), name)
         self.increments = increments
         self.num_points = num_points if num_points is None else positive(num_points, "num_points")
         self.transform = self.make_transform(dim, head, unit_ball=chosen.pop("unit_ball", True), **chosen)
@@ -122,8 +121,9 @@ class ECTMLP(Classifier):
     def make_head(  # type: ignore[override]
         transform: ECTLayer, num_classes: int, *, hidden: Sequence[int], dropout: float, normalise: bool
     ) -> nn.Module:
+        check_sizes(hidden=hidden)
         sizes = (transform.num_channels * transform.num_directions * transform.num_thresholds, *hidden)
-        return nn.Sequential(nn.Flatten(), *_connected(sizes, dropout, normalise), nn.Linear(sizes[-1], num_classes))
+        return nn.Sequential(nn.Flatten(), *connected(sizes, dropout, normalise), nn.Linear(sizes[-1], num_classes))
 
 
 class ECTCNN(Classifier):
@@ -187,6 +187,7 @@ class ECTCNN(Classifier):
         circular: bool,
         between: bool,
     ) -> nn.Module:
+        check_sizes(channels=channels, hidden=hidden)
         layers: list[nn.Module] = [nn.Unflatten(1, (1, transform.num_directions))] if transform.max_dim is None else []
         height, width = transform.num_directions, transform.num_thresholds
         for before, after in itertools.pairwise((transform.num_channels, *channels)):
@@ -201,10 +202,10 @@ class ECTCNN(Classifier):
         if height < 1 or width < 1:
             raise ValueError(
                 f"ECTCNN needs more directions and thresholds for {len(channels)} convolutions, got "
-                f"{transform.num_directions} and {transform.num_thresholds}. Ten of each do for two."
+                f"{transform.num_directions} and {transform.num_thresholds}. {3 * 2 ** len(channels) - 2} of each do."
             )
         sizes = (channels[-1] * height * width, *hidden)
-        return nn.Sequential(*layers, nn.Flatten(), *_connected(sizes, dropout, normalise), nn.Linear(sizes[-1], num_classes))
+        return nn.Sequential(*layers, nn.Flatten(), *connected(sizes, dropout, normalise), nn.Linear(sizes[-1], num_classes))
 
 
 class ECTDeepSets(Classifier):
@@ -246,10 +247,11 @@ class ECTDeepSets(Classifier):
         dropout: float,
         pooling: str,
     ) -> nn.Module:
+        check_sizes(embedding=embedding, hidden=hidden)
         joined = [] if transform.max_dim is None else [EndToEnd()]
-        embed = nn.Sequential(*joined, *_connected((transform.num_channels * transform.num_thresholds, *embedding), 0.0))
+        embed = nn.Sequential(*joined, *connected((transform.num_channels * transform.num_thresholds, *embedding), 0.0))
         sizes = (embedding[-1], *hidden)
-        classify = nn.Sequential(nn.Dropout(dropout), *_connected(sizes, dropout), nn.Linear(sizes[-1], num_classes))
+        classify = nn.Sequential(nn.Dropout(dropout), *connected(sizes, dropout), nn.Linear(sizes[-1], num_classes))
         return nn.Sequential(embed, Pool(pooling), classify)
 
 
@@ -279,57 +281,4 @@ class Committee(nn.Module):
         return votes.logsumexp(dim=0) - math.log(len(votes))
 
 
-class EndToEnd(nn.Module):
-    """The curves of each direction one behind the other, ``[B, K, T, H]`` to ``[B, T, K H]``."""
-
-    def forward(self, values: Tensor) -> Tensor:
-        return values.transpose(1, 2).flatten(2)
-
-
-class Pool(nn.Module):
-    """The largest or the mean value over directions, ``[B, T, n]`` to ``[B, n]``."""
-
-    def __init__(self, how: str) -> None:
-        super().__init__()
-        if how not in ("max", "mean"):
-            raise ValueError(f"pooling must be 'max' or 'mean', got {how!r}.")
-        self.how = how
-
-    def forward(self, values: Tensor) -> Tensor:
-        return values.amax(dim=1) if self.how == "max" else values.mean(dim=1)
-
-    def extra_repr(self) -> str:
-        return self.how
-
-
-class BatchNorm(nn.BatchNorm1d):
-    """Batch normalisation that goes by what it saw before where a batch is a single shape, which has no spread of its own."""
-
-    def forward(self, values: Tensor) -> Tensor:
-        if self.training and len(values) < 2:
-            return nn.functional.batch_norm(values, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
-        return super().forward(values)
-
-
 MODELS: Mapping[str, type[Classifier]] = {"cnn": ECTCNN, "mlp": ECTMLP, "deepsets": ECTDeepSets}
-
-
-def _check_sizes(sizes: Sequence[int] | None, name: str) -> None:
-    """Of layers, all of which have outputs; only hidden ones may be left out."""
-    if sizes is None:
-        return
-    if not sizes and name != "hidden":
-        raise ValueError(f"{name} must hold the size of one layer at least, got none.")
-    for size in sizes:
-        positive(size, f"each size in {name}")
-
-
-def _connected(sizes: Sequence[int], dropout: float, normalise: bool = False) -> list[nn.Module]:
-    """Fully connected layers through the sizes, each with a ReLU and, where asked for, normalisation and dropout."""
-    layers: list[nn.Module] = []
-    for before, after in itertools.pairwise(sizes):
-        layers.append(nn.Linear(before, after))
-        layers += [BatchNorm(after)] if normalise else []
-        layers.append(nn.ReLU())
-        layers += [nn.Dropout(dropout)] if dropout else []
-    return layers
