@@ -148,12 +148,13 @@ def small_graphs(seeds: int, as_published: bool) -> Iterator[Run]:
                 if not as_published:
                     apart, how_apart = replace(model, max_dim=1), replace(tuned, augmentation=how.augmentation)
                     yield Run("small-graphs", f"{row}, edges apart", column, column, apart, how_apart, data)
-                if molecules and preset == "4k" and not as_published:
-                    row_of_all = f"ECT+CNN {COMMITTEE} x 4K"
-                    yield Run("small-graphs", row_of_all, column, column, model, how, data, members=COMMITTEE)
                 if molecules and not as_published:
                     original = data | {"cleaned": False}
                     yield Run("small-graphs", f"{row}, with copies", column, column, model, how, original)
+                    if preset == "4k":
+                        row, members = f"ECT+CNN {COMMITTEE} x 4K", COMMITTEE
+                        yield Run("small-graphs", row, column, column, model, how, data, members=members)
+                        yield Run("small-graphs", f"{row}, with copies", column, column, model, how, original, members=members)
             if not as_published:
                 for kind, row, hidden in (("gat", "GAT", 36), ("gcn", "GCN", 36), ("gin", "GIN", 36)):
                     yield Run("small-graphs", row, column, column, GraphArchitecture(kind, hidden), settings, data)
