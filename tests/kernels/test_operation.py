@@ -254,6 +254,15 @@ def test_loader_workers_compute_transforms(method):
 # No index reaches a kernel unchecked
 
 
+def one_pass(inputs, backward):
+    """The operation, or the one that propagates its gradient."""
+    if not backward:
+        return torch.ops.eulerscan.ect(*inputs)
+    points, directions, thresholds, offsets = inputs[0], inputs[1], inputs[2], inputs[6]
+    gradient = points.new_ones(offsets.shape[1] - 1, len(directions), len(thresholds))
+    return torch.ops.eulerscan.ect_backward(gradient, *inputs, [True] * 5)
+
+
 @pytest.mark.parametrize("bad", [-1, 100, 2**31 - 1, -(2**31)])
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("level", [0, 20, -1])
@@ -261,12 +270,8 @@ def test_a_tampered_index_is_found(bad, backward, level):
     inputs = example()
     inputs[5] = inputs[5].clone()
     inputs[5][level] = bad
-    operation = torch.ops.eulerscan.ect
-    if backward:
-        inputs = [torch.rand(3, 5, 6, dtype=torch.float64), *inputs, [True] * 5]
-        operation = torch.ops.eulerscan.ect_backward
     with pytest.raises(IndexError, match="indices of points of their own complex"):
-        operation(*inputs)
+        one_pass(inputs, backward)
 
 
 def test_an_index_into_a_neighbouring_complex_is_found():
@@ -302,13 +307,6 @@ def with_last(tensor, value):
     changed = tensor.clone()
     changed.view(-1)[-1] = value
     return changed
-
-
-def one_pass(inputs, backward):
-    """One of the two passes over a problem of 200 complexes."""
-    if backward:
-        return torch.ops.eulerscan.ect_backward(torch.ones(200, 37, 24), *inputs, [True] * 5)
-    return torch.ops.eulerscan.ect(*inputs)
 
 
 @pytest.mark.parametrize(
@@ -363,12 +361,8 @@ def test_mixed_dtypes_do_not_reach_the_kernel(position):
 def test_weights_of_another_number_do_not_reach_the_kernel(count, backward):
     inputs = example()
     inputs[4] = inputs[4][:count]
-    operation = torch.ops.eulerscan.ect
-    if backward:
-        inputs = [torch.rand(3, 5, 6, dtype=torch.float64), *inputs, [True] * 5]
-        operation = torch.ops.eulerscan.ect_backward
     with pytest.raises(ValueError, match="weights"):
-        operation(*inputs)
+        one_pass(inputs, backward)
 
 
 def test_a_scale_may_be_a_whole_number():
