@@ -181,7 +181,7 @@ def test_what_cannot_be_built_is_named(make, text):
 
 
 def test_an_option_that_a_model_does_not_have_is_named():
-    with pytest.raises(TypeError, match=r"options of ECTMLP are .*hidden.*scale.*, got circular, layers\."):
+    with pytest.raises(TypeError, match=r"ECTMLP has no option circular, layers\. It has .*hidden.*scale"):
         ECTMLP(2, 3, circular=True, layers=2, hidden=(5,))
 
 

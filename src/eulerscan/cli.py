@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             description="The Euler characteristic transform: classify, fit and compare shapes. Set EULERSCAN_DEBUG=1 to see "
             "where an error comes from.",
             args=arguments,
-            config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+            config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.DisallowNone),
         )
     except shown as error:
         print(f"error: {error}", file=sys.stderr)

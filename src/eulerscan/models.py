@@ -60,7 +60,7 @@ class Classifier(nn.Module):
             raise ValueError(f"preset of {type(self).__name__} must be one of {', '.join(self.presets)}, got {preset!r}.")
         known = sorted({"increments", "num_points", *self.defaults, *inspect.signature(ECTLayer).parameters} - {"dim"})
         if strange := sorted(set(options) - set(known)):
-            raise TypeError(f"options of {type(self).__name__} are {', '.join(known)}, got {', '.join(strange)}.")
+            raise TypeError(f"{type(self).__name__} has no option {', '.join(strange)}. It has {', '.join(known)}.")
         chosen = {**self.defaults, **(self.presets[preset] if preset is not None else {}), **options}
         head = {name: chosen.pop(name) for name in self.defaults}
         self.increments = increments

@@ -21,6 +21,7 @@ import torch
 
 from . import __version__, checkpoints, directions, distributed
 from .atomic import replacing
+from .complexes import Complex
 from .datasets import Dataset
 from .layers import DivideBy
 from .metrics import Metrics
@@ -104,6 +105,8 @@ class Config:
             "options": {...}}``.
         dim, classes: Of the data.
         fingerprint: By which the same data are known: see :func:`fingerprint`.
+        kinds: The dimensions of the largest simplices of its shapes: (0,) for clouds, (2,) for meshes, both for a mixture;
+            empty in files of versions that did not ask.
     """
 
     data: dict[str, Any]
@@ -113,6 +116,14 @@ class Config:
     model: Architecture = field(default_factory=Architecture)
     training: Training = field(default_factory=Training)
     version: str = __version__
+    kinds: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, dataset: Dataset, source: dict[str, Any], model: Architecture, training: Training) -> Config:
+        """What determines a run on ``dataset``, which comes from ``source``."""
+        shapes = dataset.shapes
+        found = fingerprint(dataset)
+        return cls(source, shapes.dim, dataset.classes, found, model, training, kinds=_kinds(shapes))
 
     def write(self, path: Path) -> None:
         with replacing(path) as partial:
@@ -137,14 +148,22 @@ class Config:
                 model=Architecture(**model),
                 training=Training.from_json(values["training"]),
                 version=values["version"],
+                kinds=tuple(values.get("kinds", ())),
             )
         except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged: {error!r}.") from None
 
     def same_run(self, other: Config) -> bool:
         """Whether the two differ in nothing that changes the result."""
-        one, two = ({**asdict(config), "version": ""} for config in (self, other))
+        one, two = ({**asdict(config), "version": "", "kinds": ()} for config in (self, other))
         return json.dumps(one, sort_keys=True) == json.dumps(two, sort_keys=True)
+
+
+def _kinds(shapes: Complex) -> tuple[int, ...]:
+    """The dimensions of the largest simplices of each shape, each dimension once."""
+    dims = torch.tensor([0, *(rows - 1 for rows in shapes.rows)])
+    occurs = shapes.offsets.diff(dim=1) > 0
+    return tuple((occurs * dims[:, None]).amax(dim=0).unique().tolist())
 
 
 def _model(name: str) -> type[Classifier]:

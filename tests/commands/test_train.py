@@ -126,6 +126,16 @@ def test_shapes_with_larger_simplices_than_the_model_knows_are_skipped(run, fold
     assert f"simplices of dimension 2, the model was made for {made_for}" in err
 
 
+def test_shapes_of_another_kind_than_trained_on_are_said(run, folder, trained, tmp_path):
+    cloud = tmp_path / "cloud.csv"
+    np.savetxt(cloud, np.random.default_rng(0).normal(size=(9, 3)), delimiter=",")
+    out, err = run("predict", trained / "seed-0", cloud, folder / "torus" / "0.obj")
+    assert "cloud.csv" in out
+    assert "warning: 1 shape is of another kind than those that were trained on (simplices up to dimension 2)" in err
+    _, err = run("predict", trained / "seed-0", folder / "torus" / "0.obj")
+    assert "warning" not in err
+
+
 def test_evaluating_gives_the_scores_of_training(run, trained):
     out, _ = run("evaluate", trained / "seed-0", "--as-json")
     result = json.loads((trained / "seed-0" / "result.json").read_text())

@@ -29,7 +29,7 @@ from .transform import find_files
 
 
 def distances(
-    files: Positional[tuple[Path, ...]],
+    files: Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...")],
     /,
     *,
     output: Annotated[Path, arg(aliases=["-o"])],

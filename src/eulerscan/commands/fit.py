@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Annotated
 
 import torch
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from ..convert import WRITABLE, read, write
 from ..fitting import fit_points
@@ -15,7 +16,7 @@ from .options import check_output
 
 
 def fit(
-    target: Positional[Path],
+    target: Annotated[Positional[Path], arg(metavar="FILE")],
     /,
     *,
     output: Path,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from .. import datasets
 from ..atomic import replacing
@@ -23,7 +25,7 @@ from .options import check_output, find_paths, report_failures
 FILES_AT_ONCE = 64
 
 
-def evaluate(run: Positional[Path], /, *, split: str = "test", as_json: bool = False) -> int:
+def evaluate(run: Annotated[Positional[Path], arg(metavar="RUN")], /, *, split: str = "test", as_json: bool = False) -> int:
     """Scores and confusion matrix of a trained model on its data set.
 
     Args:
@@ -54,7 +56,12 @@ def evaluate(run: Positional[Path], /, *, split: str = "test", as_json: bool = F
 
 @torch.no_grad()
 def predict(
-    run: Positional[Path], files: Positional[tuple[Path, ...]], /, *, output: Path | None = None, overwrite: bool = False
+    run: Annotated[Positional[Path], arg(metavar="RUN")],
+    files: Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...")],
+    /,
+    *,
+    output: Path | None = None,
+    overwrite: bool = False,
 ) -> int:
     """Class and probability of each file. What cannot be read is reported and skipped, and the exit code is then 1.
 
@@ -70,6 +77,7 @@ def predict(
     failures: list[Failure] = []
     paths = find_paths(files, failures)
     rows: list[list[Any]] = []
+    strangers = 0
     for start in progress(range(0, len(paths), FILES_AT_ONCE), "predicting"):
         chunk = [(path, try_to_read(path, failures, **options)) for path in paths[start : start + FILES_AT_ONCE]]
         read = [(path, shape) for path, shape in chunk if shape is not None]
@@ -77,6 +85,7 @@ def predict(
             if reason := _unfit(shape, config):
                 read.remove((path, shape))
                 failures.append(Failure(path, reason))
+        strangers += sum(shape.max_dim not in config.kinds for _, shape in read)
         if read:
             probabilities = model(collate([shape for _, shape in read])).softmax(dim=1)
             for (path, _), row in zip(read, probabilities.tolist(), strict=True):
@@ -89,7 +98,16 @@ def predict(
         print(f"{len(rows)} predictions in {output}")
     elif rows:
         print(aligned(header, [[file, name, f"{probability:.3f}"] for file, name, probability, *_ in rows]))
+    if strangers and config.kinds:
+        _report_strangers(strangers, config.kinds)
     return report_failures(failures)
+
+
+def _report_strangers(count: int, kinds: Sequence[int]) -> None:
+    """Say on standard error that the model never saw shapes of this kind: a cloud, and it was trained on meshes."""
+    shapes = "1 shape is" if count == 1 else f"{count} shapes are"
+    known = f"simplices up to dimension {' or '.join(map(str, kinds))}"
+    print(f"warning: {shapes} of another kind than those that were trained on ({known})", file=sys.stderr)
 
 
 def _unfit(shape: Complex, config: Config) -> str | None:

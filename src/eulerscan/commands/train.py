@@ -7,23 +7,23 @@ import statistics
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from .. import datasets, distributed
 from ..atomic import replacing
 from ..datasets import Dataset
 from ..extras import require
 from ..folders import Failure, load_folder
-from ..runs import Architecture, Config, fingerprint, start
+from ..runs import Architecture, Config, start
 from ..tables import aligned
 from ..training import Epoch, Training
 from .options import parse_pairs, report_failures
 
 
 def train(
-    dataset: Positional[str | None] = None,
+    dataset: Annotated[Positional[str | None], arg(metavar="[DATASET]")] = None,
     /,
     *,
     folder: Path | None = None,
@@ -66,7 +66,7 @@ def train(
         results = []
         for seed in range(training.seed, training.seed + seeds):
             settings = replace(training, seed=seed)
-            config = Config(source, found.shapes.dim, found.classes, fingerprint(found), model, settings)
+            config = Config.of(found, source, model, settings)
             place = output / f"seed-{seed}"
             writer = _tensorboard(place) if tensorboard and distributed.is_first() else None
             results.append(start(place, config, found, resume=resume, overwrite=overwrite, on_epoch=writer))
@@ -107,7 +107,7 @@ def summarise(results: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _table(results: list[dict[str, Any]], summary: dict[str, Any]) -> str:
-    header = ["seed", "accuracy %", "balanced %", "macro F1 %", "epochs", "best", "s/epoch", "parameters"]
+    header = ["seed", "accuracy %", "balanced %", "macro F1 %", "epochs", "kept", "s/epoch", "parameters"]
     scores = ("test_accuracy", "test_balanced_accuracy", "test_macro_f1")
     rows = [
         [

@@ -34,7 +34,7 @@ LISTED = 20  # failures on the screen, where a file lists them all
 
 
 def transform(
-    files: Positional[tuple[Path, ...]],
+    files: Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...")],
     /,
     *,
     output: Annotated[Path, arg(aliases=["-o"])],
