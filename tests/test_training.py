@@ -81,7 +81,7 @@ def test_options_that_came_later_do_not_keep_training_from_going_on(tmp_path, mo
     shorter = replace(QUICK, epochs=2)
     with monkeypatch.context() as patch:
         older = {name: value for name, value in asdict(shorter.augmentation).items() if name != "squeeze"} | options
-        patch.setattr("eulerscan.training.asdict", lambda settings: {**asdict(settings), "augmentation": older})
+        patch.setattr("eulerscan.keeping.asdict", lambda settings: {**asdict(settings), "augmentation": older})
         train(model(), polygons(), shorter, tmp_path, progress=False)
     if goes_on:
         assert len(train(model(), polygons(), shorter, tmp_path, progress=False).history) == 2
