@@ -1,6 +1,7 @@
 """Memory that a kernel reads by address is there, in one piece, and where the processor finds it."""
 
 import gc
+import signal
 import threading
 import weakref
 
@@ -11,7 +12,7 @@ from drawing import random_complex
 from numba import njit
 
 import eulerscan as es
-from eulerscan.kernels import planning, reference, threads
+from eulerscan.kernels import planning, reference, team, threads
 from eulerscan.kernels.addresses import array_at
 
 
@@ -119,24 +120,28 @@ def test_a_gradient_elsewhere_does_not_reach_the_kernel():
         problem.differentiate(gradient.to("meta"), [True] * 5)
 
 
-def test_memory_outlives_a_caller_who_is_interrupted():
+def test_memory_outlives_a_caller_who_is_interrupted(monkeypatch):
+    monkeypatch.setattr(team, "_openmp", None)  # who returns when all are done
     caller, helping, release = threading.current_thread(), threading.Event(), threading.Event()
     alive = []
 
     def kernel(counter):
         if threading.current_thread() is caller:
             assert helping.wait(timeout=60)
-            raise KeyboardInterrupt
+            return 0
         helping.set()
+        while not interrupted:
+            signal.pthread_kill(caller.ident, signal.SIGINT)  # while it waits for us
+            threading.Event().wait(0.1)
         assert release.wait(timeout=60)
         alive.append(memory() is not None)
-        release.clear()
-        return True
+        return 0
 
-    kept = np.zeros(3)
+    kept, interrupted = np.zeros(3), []
     memory = weakref.ref(kept)
     with pytest.raises(KeyboardInterrupt):
         threads.run(kernel, 2, kept=(kept,))
+    interrupted.append(True)
     del kept
     gc.collect()
     release.set()

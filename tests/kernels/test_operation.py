@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.kernels import threads
+from eulerscan.kernels import team, threads
 
 
 def example(scale=20.0, *, weighted=True, dtype=torch.float64):
@@ -160,6 +160,14 @@ def test_autocast_leaves_the_transform_in_float32():
 # Threads and processes
 
 
+@pytest.fixture(params=["of torch", "our own"])
+def whose_threads(request, monkeypatch):
+    if request.param == "our own":
+        monkeypatch.setattr(team, "_openmp", None)
+    elif team._openmp is None:
+        pytest.skip("torch without OpenMP")
+
+
 def large_and_small():
     generator = torch.Generator().manual_seed(0)
     large = testing.sphere(5, dtype=torch.float32).complex
@@ -168,7 +176,7 @@ def large_and_small():
 
 
 @pytest.mark.parametrize("kind", ["one large", "many small"])
-def test_any_number_of_threads_gives_the_same_bits(kind):
+def test_any_number_of_threads_gives_the_same_bits(kind, whose_threads):
     complex = large_and_small()[kind]
     before = torch.get_num_threads()
     results = []
@@ -186,7 +194,7 @@ def test_any_number_of_threads_gives_the_same_bits(kind):
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
-def test_several_python_threads_may_call_at_once():
+def test_several_python_threads_may_call_at_once(whose_threads):
     shapes = [torch.rand(3000 + 100 * i, 3) for i in range(4)]
     directions, thresholds = es.directions.fibonacci(40), es.thresholds(16)
 
@@ -213,18 +221,69 @@ def test_several_python_threads_may_call_at_once():
     assert max(seen) == max(2, torch.get_num_threads()) or torch.get_num_threads() == 1
 
 
-def test_an_error_in_a_helping_thread_reaches_the_caller():
+def test_an_error_in_a_helping_thread_reaches_the_caller(whose_threads):
     caller, helping = threading.current_thread(), threading.Event()
 
     def kernel(counter):
         if threading.current_thread() is caller:
             assert helping.wait(timeout=60)
-            return True
+            return 0
         helping.set()
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         threads.run(kernel, 2)
+
+
+def test_an_interrupted_caller_is_told_when_all_are_done(whose_threads):
+    caller, helping, done = threading.current_thread(), threading.Event(), []
+
+    def kernel(counter):
+        if threading.current_thread() is caller:
+            assert helping.wait(timeout=60)
+            raise KeyboardInterrupt
+        helping.set()
+        threading.Event().wait(0.1)
+        done.append(True)
+        return 0
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.run(kernel, 2)
+    assert done == [True]
+
+
+@pytest.mark.parametrize("num_threads", [2, 3, 5])
+def test_no_more_threads_come_than_were_asked_for(whose_threads, num_threads):
+    before = torch.get_num_threads()
+    came = []
+    try:
+        torch.set_num_threads(4)  # more than some need: the rest of torch's threads have nothing to do
+        for _ in range(10):
+            came.clear()
+            threads.run(lambda counters: came.append(threading.get_ident()) or 7, num_threads)
+            assert 1 <= len(came) <= num_threads
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.skipif(team._openmp is None, reason="torch without OpenMP")
+def test_threads_of_torch_help_and_stay():
+    """Their number is the same before and after, so none was ended that torch would have to start anew."""
+    code = """
+        import os, threading, torch
+        from eulerscan.kernels import threads
+        torch.set_num_threads(3)
+        def tasks():
+            torch.rand(1_000_000).add(1)
+            return len(os.listdir("/proc/self/task"))
+        before, meet = tasks(), threading.Barrier(2)
+        threads.run(lambda counters: meet.wait(timeout=60) * 0, 2)
+        print(before, tasks(), threading.active_count())
+    """
+    result = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300)
+    before, after, of_python = result.stdout.split()
+    assert before == after, result.stderr
+    assert of_python == "1" or int(of_python) <= 3
 
 
 class Transforms(Dataset):
