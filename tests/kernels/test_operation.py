@@ -310,6 +310,23 @@ def test_loader_workers_compute_transforms(method):
     assert torch.equal(torch.cat(list(loader)), expected)
 
 
+@pytest.mark.skipif("fork" not in get_all_start_methods(), reason="no fork")
+def test_a_forked_child_of_a_program_with_threads_does_not_wait_for_them():
+    code = """
+        import os, warnings, torch, eulerscan as es
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        torch.set_num_threads(2)
+        cloud, grid = torch.rand(3000, 3), (es.directions.fibonacci(64), es.thresholds(32))
+        before = es.ect(cloud, *grid, scale=50.0)
+        if child := os.fork():
+            raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        torch.ones(1_000_000).add(1)
+        os._exit(0 if torch.equal(before, es.ect(cloud, *grid, scale=50.0)) else 3)
+    """
+    result = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=100)
+    assert result.returncode == 0, result.stderr
+
+
 # No index reaches a kernel unchecked
 
 

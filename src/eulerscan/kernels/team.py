@@ -26,10 +26,12 @@ _Member = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _jobs: SimpleQueue[Work]
 _lock: Lock
 _num_workers: int
+_met = False  # whether threads of OpenMP were used
 
 
 def together(work: Work, num_threads: int) -> None:
     """Call ``work`` on up to so many threads, this one included if not enough others come; returns when all calls have."""
+    global _met
     if _openmp is None:
         _by_workers(work, num_threads)
         return
@@ -42,6 +44,7 @@ def together(work: Work, num_threads: int) -> None:
             return  # enough others came
         work()
 
+    _met = True
     # With fewer threads than torch uses OpenMP would end the others, for torch to start them anew.
     _openmp(_Member(member), None, max(num_threads, torch.get_num_threads()), 0)
 
@@ -102,13 +105,21 @@ def _serve(jobs: SimpleQueue[Work]) -> None:
 
 
 def _reset() -> None:
-    """No workers yet. A forked child has none of its parent's threads, and its locks may be held by them."""
-    global _jobs, _lock, _num_workers, _openmp
+    """No workers yet, and no locks that others may hold."""
+    global _jobs, _lock, _num_workers
     _jobs, _lock, _num_workers = SimpleQueue(), Lock(), 0
+
+
+def _begin_fork() -> None:
+    """A forked child has none of its parent's threads. OpenMP does not know, and torch would wait for them for ever."""
+    global _openmp
+    _reset()
     _openmp = None
+    if _met:
+        torch.set_num_threads(1)
 
 
 _reset()
 _openmp = _find_openmp()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reset)
+    os.register_at_fork(after_in_child=_begin_fork)
