@@ -24,8 +24,10 @@ def config(data):
 def test_a_config_knows_what_kinds_of_shapes_there_are(data, config):
     assert config.kinds == (0,)
     triangle = Complex(torch.eye(3), [torch.tensor([[0], [1], [2]])])
-    mixture = replace(data, shapes=collate([data.shapes[:-1], triangle]))
-    assert Config.of(mixture, config.data, SMALL, config.training).kinds == (0, 2)
+    for split, kinds in (("train", (0, 2)), ("test", (0,))):  # what was trained on counts
+        where = int(data.splits[split][0])
+        mixture = replace(data, shapes=collate([triangle if i == where else data.shapes[i] for i in range(len(data))]))
+        assert Config.of(mixture, config.data, SMALL, config.training).kinds == kinds
 
 
 def test_a_run_is_read_back_as_it_was(tmp_path, config, data):

@@ -1,4 +1,4 @@
-"""What of training outlives an epoch."""
+"""Training that was interrupted goes on from here."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from . import checkpoints, distributed
 if TYPE_CHECKING:
     from .training import Training
 
+Epoch = dict[str, Any]  # what is known of it, by name
+
 
 class Kept:
-    """In a folder if there is one; if not, the best weights in memory."""
+    """What of training outlives an epoch: in a folder if there is one, and the best weights in memory if not."""
 
     def __init__(self, model: nn.Module, optimiser: torch.optim.Optimizer, settings: Training, folder: Path | None) -> None:
         self.model, self.optimiser, self.folder, self.settings = model, optimiser, folder, settings
         self.best: dict[str, Tensor] = {}
 
-    def resume(self) -> tuple[list[dict[str, Any]], int]:
+    def resume(self) -> tuple[list[Epoch], int]:
         """History and best epoch of a run that was interrupted; empty ones for a new run."""
         if self.folder is None or not (self.folder / "training.safetensors").exists():
             return [], 0
@@ -41,7 +43,8 @@ class Kept:
             (self.folder / "metrics.jsonl").write_text(lines, encoding="utf-8")
         return history, best_epoch
 
-    def epoch(self, history: list[dict[str, Any]], best_epoch: int) -> None:
+    def epoch(self, history: list[Epoch], best_epoch: int) -> None:
+        """Keep the epoch that has just ended, and its weights if it is the best."""
         is_best = best_epoch == len(history)
         if self.folder is None:
             if is_best:
@@ -57,6 +60,7 @@ class Kept:
             checkpoints.save_training(self.model, self.optimiser, progress, self.folder / "training.safetensors")
 
     def restore_best(self) -> None:
+        """Put the weights of the best epoch into the model."""
         distributed.wait()
         if self.folder is None:
             self.model.load_state_dict(self.best)

@@ -23,11 +23,12 @@ from . import __version__, checkpoints, directions, distributed
 from .atomic import replacing
 from .complexes import Complex
 from .datasets import Dataset
+from .keeping import Epoch
 from .layers import DivideBy
 from .metrics import Metrics
 from .models import MODELS, Classifier
 from .seeding import seeded
-from .training import Epoch, Trained, Training, evaluate, train
+from .training import Trained, Training, evaluate, train
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ class Config:
             "options": {...}}``.
         dim, classes: Of the data.
         fingerprint: By which the same data are known: see :func:`fingerprint`.
-        kinds: The dimensions of the largest simplices of its shapes: (0,) for clouds, (2,) for meshes, both for a mixture;
-            empty in files of versions that did not ask.
+        kinds: The dimensions of the largest simplices of its training shapes: (0,) for clouds, (2,) for meshes, both for a
+            mixture; empty in files of versions that did not ask.
     """
 
     data: dict[str, Any]
@@ -121,9 +122,8 @@ class Config:
     @classmethod
     def of(cls, dataset: Dataset, source: dict[str, Any], model: Architecture, training: Training) -> Config:
         """What determines a run on ``dataset``, which comes from ``source``."""
-        shapes = dataset.shapes
-        found = fingerprint(dataset)
-        return cls(source, shapes.dim, dataset.classes, found, model, training, kinds=_kinds(shapes))
+        kinds = _kinds(dataset.shapes[dataset.indices("train")])
+        return cls(source, dataset.shapes.dim, dataset.classes, fingerprint(dataset), model, training, kinds=kinds)
 
     def write(self, path: Path) -> None:
         with replacing(path) as partial:
@@ -162,7 +162,7 @@ class Config:
 def _kinds(shapes: Complex) -> tuple[int, ...]:
     """The dimensions of the largest simplices of each shape, each dimension once."""
     dims = torch.tensor([0, *(rows - 1 for rows in shapes.rows)])
-    occurs = shapes.offsets.diff(dim=1) > 0
+    occurs = shapes.offsets.cpu().diff(dim=1) > 0
     return tuple((occurs * dims[:, None]).amax(dim=0).unique().tolist())
 
 

@@ -22,11 +22,10 @@ from . import distributed
 from .augmentation import Augmentation
 from .datasets import Dataset
 from .extras import progress_bar
-from .keeping import Kept
+from .keeping import Epoch, Kept
 from .metrics import Metrics, confusion
 from .seeding import generator, seeded
 
-Epoch = dict[str, Any]
 Schedule = Literal["constant", "cosine"]
 SelectBy = Literal["accuracy", "balanced_accuracy", "macro_f1", "loss", "last"]
 Balance = Literal["none", "weights", "sampling"]

@@ -289,7 +289,7 @@ def test_slips_are_named_before_any_work(run, graphs, tmp_path):
         ([graphs, "-o", tmp_path / "out.npz", "--num-thresholds", 0], "num_thresholds must be at least 1"),
         ([graphs, "-o", tmp_path / "out.npz", "--data", "weighted"], "must have the form name=value"),
         ([graphs, "-o", tmp_path / "out.npz", "--data", "weighted=true"], "options of NPZ files are dtype, got weighted"),
-        (["-o", tmp_path / "out.npz"], "FILES must name files"),
+        (["-o", tmp_path / "out.npz"], "Name files, or folders"),
         ([tmp_path / "gone", "-o", tmp_path / "out.npz"], "none of 1 files could be read"),
     ):
         _, err = run("transform", *arguments, status=2)

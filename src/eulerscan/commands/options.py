@@ -53,7 +53,7 @@ def check_found(found: Sized, failures: Sequence[Failure]) -> None:
     if not found:
         why = f" The first that cannot be used: {failures[0].path}: {failures[0].reason}" if failures else ""
         endings = " ".join(READABLE)
-        raise ValueError(f"FILES must name files, or folders that hold files with one of the endings {endings}.{why}")
+        raise ValueError(f"Name files, or folders that hold files with one of the endings {endings}.{why}")
 
 
 def report_beyond(count: int, radius: float) -> None:

@@ -85,7 +85,7 @@ def predict(
             if reason := _unfit(shape, config):
                 read.remove((path, shape))
                 failures.append(Failure(path, reason))
-        strangers += sum(shape.max_dim not in config.kinds for _, shape in read)
+        strangers += sum(bool(config.kinds) and shape.max_dim not in config.kinds for _, shape in read)
         if read:
             probabilities = model(collate([shape for _, shape in read])).softmax(dim=1)
             for (path, _), row in zip(read, probabilities.tolist(), strict=True):
@@ -98,7 +98,7 @@ def predict(
         print(f"{len(rows)} predictions in {output}")
     elif rows:
         print(aligned(header, [[file, name, f"{probability:.3f}"] for file, name, probability, *_ in rows]))
-    if strangers and config.kinds:
+    if strangers:
         _report_strangers(strangers, config.kinds)
     return report_failures(failures)
 

@@ -16,9 +16,10 @@ from ..atomic import replacing
 from ..datasets import Dataset
 from ..extras import require
 from ..folders import Failure, load_folder
+from ..keeping import Epoch
 from ..runs import Architecture, Config, start
 from ..tables import aligned
-from ..training import Epoch, Training
+from ..training import Training
 from .options import parse_pairs, report_failures
 
 
@@ -56,7 +57,9 @@ def train(
         plots: Draw training curves, confusion matrix, directions and a few transforms beside the first run.
         tensorboard: Write scalars for TensorBoard beside the metrics.
     """
-    if (dataset is None) == (folder is None):
+    if dataset is not None and folder is not None:
+        raise ValueError(f"Name a data set or a folder of files, got both: {dataset} and {folder}.")
+    if dataset is None and folder is None:
         raise ValueError("Name a data set, or a folder of files with --folder. `eulerscan data list` shows the data sets.")
     if seeds < 1:
         raise ValueError(f"--seeds must be at least 1, got {seeds}.")

@@ -1,11 +1,11 @@
-"""Call a function on several threads at once: on those of torch, where they can be had.
+"""Call a function on several threads at once: on those of torch, where they can be had and are there in time.
 
 After an operation the threads of torch, which are OpenMP's, keep their cores busy for some milliseconds in case there is more
-to do. Threads of our own would wait for a core as long, and in a training loop they always would. So ours is what there is
-more to do: OpenMP calls the function in the threads that torch uses.
+to do. Threads of our own would wait for a core as long, and in a training loop they always would. So OpenMP calls the function,
+in the very threads that torch uses. It waits for all of them, though. Where other programs keep the cores busy some come late,
+and then workers of our own serve for a while: whoever of them wakes up when the work is done need not come.
 
-Without OpenMP there are a few workers of our own, and in a forked child, where the threads that it counts on are gone.
-An executor of the standard library would wait for workers that wake up when the work is already done; here they need not come.
+The workers also serve where torch has no OpenMP, and in forked children, whose parent's threads OpenMP would wait for.
 """
 
 from __future__ import annotations
@@ -13,74 +13,126 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
 import torch
 
-Work = Callable[[], None]  # what raises nothing
+LATE = 0.001  # seconds beyond twice those of the shortest call: all end when there is nothing left to do
+PAUSE = 1.0  # seconds without OpenMP after its threads were late
+FORKED = 0x40  # Linux: this process was forked and has executed no program since
 
-_Member = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_jobs: SimpleQueue[Work]
+_Member = ctypes.CFUNCTYPE(None)
+_jobs: SimpleQueue[Callable[[], None]]
 _lock: Lock
 _num_workers: int
-_met = False  # whether threads of OpenMP were used
+_used_openmp = False
+_pause_ends = 0.0
 
 
-def together(work: Work, num_threads: int) -> None:
-    """Call ``work`` on up to so many threads, this one included if not enough others come; returns when all calls have."""
-    global _met
-    if _openmp is None:
-        _by_workers(work, num_threads)
-        return
-    tickets = list(range(num_threads))
+def together(work: Callable[[], None], num_threads: int) -> None:
+    """Call ``work`` on up to so many threads, this one among them unless enough others come. Returns when all calls have.
 
-    def member(_: object) -> None:
-        try:
-            tickets.pop()
-        except IndexError:
-            return  # enough others came
+    Raises what one of the calls raised.
+    """
+    if sys.is_finalizing():  # no other thread will ever run
         work()
+        return
+    outcomes: list[float | BaseException] = []
+    calls = [_entered(work, outcomes) for _ in range(num_threads)]
+    for call in calls:
+        next(call)
+    began = time.perf_counter()
+    if _openmp is None or began < _pause_ends:
+        _by_workers(calls)
+    else:
+        _by_openmp(calls)
+        _judge(time.perf_counter() - began, outcomes)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
 
-    _met = True
-    # With fewer threads than torch uses OpenMP would end the others, for torch to start them anew.
-    _openmp(_Member(member), None, max(num_threads, torch.get_num_threads()), 0)
+
+def _entered(work: Callable[[], None], outcomes: list[float | BaseException]) -> Iterator[None]:
+    """A call that waits for its second ``next``: what a signal raises at its very beginning is caught as well.
+
+    Its outcome is how long it took, or what it raised.
+    """
+    try:
+        yield
+        began = time.perf_counter()
+        work()
+        outcomes.append(time.perf_counter() - began)
+    except GeneratorExit:  # nobody came
+        return
+    except BaseException as error:
+        outcomes.append(error)
+
+
+def _by_openmp(calls: list[Iterator[None]]) -> None:
+    global _used_openmp
+    _used_openmp = True
+    # No function of Python: in its first line a signal would raise what ctypes can only print. With fewer threads than torch
+    # uses OpenMP would end the others, for torch to start them anew; so all come, and those without a call go at once.
+    member = _Member(partial(next, map(next, calls), None))
+    _openmp(member, max(len(calls), torch.get_num_threads()))
+
+
+def _judge(seconds: float, outcomes: list[float | BaseException]) -> None:
+    """Do without OpenMP for a while if its threads were late."""
+    global _pause_ends
+    shortest = min((outcome for outcome in outcomes if isinstance(outcome, float)), default=0.0)
+    if seconds > 2 * shortest + LATE:
+        _pause_ends = time.perf_counter() + PAUSE
 
 
 def _find_openmp() -> Any:
-    """What calls a function in the threads of OpenMP that torch uses, if it does."""
-    if sys.platform != "linux":
+    """What calls a function in each of so many threads of OpenMP, those that torch uses; ``None`` if that cannot be."""
+    if sys.platform != "linux" or _is_fork():
         return None
-    try:
-        parallel = ctypes.CDLL(torch._C.__file__).GOMP_parallel
-    except (OSError, AttributeError):
-        return None
-    parallel.argtypes, parallel.restype = [_Member, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint], None
-    return parallel
-
-
-def _by_workers(work: Work, num_threads: int) -> None:
-    tickets = list(range(num_threads - 1))
-    done: SimpleQueue[None] = SimpleQueue()
-
-    def help() -> None:
+    for library in (None, torch._C.__file__):  # another OpenMP may have been loaded before torch's, which then uses it too
         try:
-            tickets.pop()
+            parallel = ctypes.CDLL(library).GOMP_parallel
+        except (OSError, AttributeError):
+            continue
+        parallel.argtypes, parallel.restype = [_Member, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint], None
+        return lambda member, num_threads: parallel(member, None, num_threads, 0)
+    return None
+
+
+def _is_fork() -> bool:
+    """Whether OpenMP may know threads of another process: it was loaded there, and forked."""
+    try:
+        fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return bool(int(fields[6]) & FORKED)
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+def _by_workers(calls: list[Iterator[None]]) -> None:
+    own, *open = calls
+    helpers, done = len(open), SimpleQueue[None]()
+
+    def assist() -> None:
+        try:
+            call = open.pop()
         except IndexError:
             return  # too late: the work is done
-        work()
+        next(call, None)
         done.put(None)
 
-    _start_workers(len(tickets))
-    for _ in range(num_threads - 1):
-        _jobs.put(help)
-    work()
-    helpers = num_threads - 1
-    while tickets:
+    _start_workers(helpers)
+    for _ in range(helpers):
+        _jobs.put(assist)
+    next(own, None)
+    while open:
         try:
-            tickets.pop()
+            open.pop()
             helpers -= 1
         except IndexError:
             break
@@ -99,7 +151,7 @@ def _start_workers(count: int) -> None:
             _num_workers += 1
 
 
-def _serve(jobs: SimpleQueue[Work]) -> None:
+def _serve(jobs: SimpleQueue[Callable[[], None]]) -> None:
     while True:
         jobs.get()()
 
@@ -110,16 +162,16 @@ def _reset() -> None:
     _jobs, _lock, _num_workers = SimpleQueue(), Lock(), 0
 
 
-def _begin_fork() -> None:
-    """A forked child has none of its parent's threads. OpenMP does not know, and torch would wait for them for ever."""
+def _after_fork() -> None:
+    """In the child, which has none of its parent's threads. OpenMP does not notice, and torch would wait for them for ever."""
     global _openmp
     _reset()
     _openmp = None
-    if _met:
+    if _used_openmp:
         torch.set_num_threads(1)
 
 
 _reset()
 _openmp = _find_openmp()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_fork)
+    os.register_at_fork(after_in_child=_after_fork)
