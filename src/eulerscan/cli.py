@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with uncollected():
             tyro = require("tyro", extra="cli")
             from .commands import COMMANDS
+            from .commands.wording import WORDS
     except ModuleNotFoundError as error:
         sys.exit(f"error: {error}")
     # What a command raises on bad input names the input: people need the text, not the way it took.
@@ -41,10 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             description="The Euler characteristic transform: classify, fit and compare shapes. Set EULERSCAN_DEBUG=1 to see "
             "where an error comes from.",
             args=arguments,
+            registry=WORDS,
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.DisallowNone),
         )
     except shown as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_text(error)}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -52,3 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if alone:
         gc.freeze()  # what the command has loaded and made, too: Python looks for garbage once more at its end
     sys.exit(status or 0)
+
+
+def _text(error: Exception) -> str:
+    """What went wrong, without the number that the system has for it."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

@@ -10,6 +10,8 @@ def test_help_speaks_of_arguments_by_name_and_not_of_python(run, command):
     out, _ = run(command, "--help")
     assert out.startswith(f"usage: eulerscan {command}")
     assert "{None" not in out
+    assert "INT [INT" not in out
+    assert "STR [STR" not in out
     first = out.split("\n\n")[0]
     assert "[[PATH" not in first
     assert "[STR]" not in first

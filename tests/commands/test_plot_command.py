@@ -66,7 +66,7 @@ def test_what_cannot_be_read_is_left_out_and_named(run, shapes, tmp_path):
     assert "skipped" in err
     assert "broken.ply" in err
     assert "dimension 4: only the plane and space can be drawn" in err
-    run("plot", shapes / "broken.ply", "-o", tmp_path / "none.png", status=1)
+    run("plot", shapes / "broken.ply", "-o", tmp_path / "none.png", status=2)
     assert not (tmp_path / "none.png").exists()
 
 

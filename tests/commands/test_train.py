@@ -98,6 +98,22 @@ def test_a_corrupt_file_among_many_is_reported_and_skipped(run, folder, trained,
     assert "points of dimension 2, the model was trained on 3" in err
 
 
+def test_if_nothing_can_be_predicted_nothing_is_written(run, trained, tmp_path):
+    bad = tmp_path / "bad.obj"
+    bad.write_bytes(b"\x00\x01garbage")
+    _, err = run("predict", trained / "seed-0", bad, "-o", tmp_path / "predictions.csv", status=2)
+    assert f"skipped {bad}" in err
+    assert "nothing is left to work with" in err
+    assert not (tmp_path / "predictions.csv").exists()
+
+
+def test_a_folder_in_the_place_of_a_data_set_is_understood(run, folder, tmp_path):
+    _, err = run("train", folder, "-o", tmp_path / "run", status=2)
+    assert f"use --folder {folder}" in err
+    _, err = run("train", "digits", "--folder", folder, status=2)
+    assert f"got both: digits and {folder}" in err
+
+
 def test_a_max_dim_that_is_too_small_is_said_before_anything_is_written(run, folder, tmp_path):
     _, err = run("train", "--folder", folder, *TINY, "--max-dim", 1, "--output", tmp_path / "run", status=2)
     assert "max_dim must be at least 2" in err
@@ -131,7 +147,7 @@ def test_shapes_of_another_kind_than_trained_on_are_said(run, folder, trained, t
     np.savetxt(cloud, np.random.default_rng(0).normal(size=(9, 3)), delimiter=",")
     out, err = run("predict", trained / "seed-0", cloud, folder / "torus" / "0.obj")
     assert "cloud.csv" in out
-    assert "warning: 1 shape is of another kind than those that were trained on (simplices up to dimension 2)" in err
+    assert f"warning: {cloud} is a cloud of points, which no shape of training was: its class means little\n" in err
     _, err = run("predict", trained / "seed-0", folder / "torus" / "0.obj")
     assert "warning" not in err
 

@@ -244,7 +244,7 @@ def test_if_every_file_fails_that_is_said(run, tmp_path, name, options):
     place.mkdir()
     for i in range(3):
         (place / f"{i}.ply").write_bytes(b"ply\nnothing of the kind")
-    out, err = run("transform", place, "-o", tmp_path / name, *options, "--quiet", status=1)
+    out, err = run("transform", place, "-o", tmp_path / name, *options, "--quiet", status=2)
     assert [line.partition(":")[0] for line in err.splitlines()] == ["skipped 0.ply", "skipped 1.ply", "skipped 2.ply", "error"]
     assert err.endswith("error: none of 3 files could be transformed\n")
     assert not out
@@ -318,5 +318,5 @@ def test_files_dated_1970_are_there(run, tmp_path):
     bad.write_text("v 0 0\n")
     os.utime(bad, (0, 0))
     assert find_shapes([bad, tmp_path / "gone.obj"]).changed == [0, None]
-    _, errors = run("transform", bad, "-o", tmp_path / "out.npz", status=1)
+    _, errors = run("transform", bad, "-o", tmp_path / "out.npz", status=2)
     assert "every vertex must have three coordinates" in errors

@@ -8,9 +8,8 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-from tyro.conf import FlagCreatePairsOff, Positional, arg
+from tyro.conf import FlagCreatePairsOff
 
 from ..advising import Advice
 from ..advising import advise as suggest
@@ -19,13 +18,13 @@ from ..complexes import Complex, collate
 from ..extras import progress
 from ..folders import Failure, try_to_read
 from ..tables import aligned
-from .options import find_paths, parse_pairs, report_failures
+from .options import Files, find_paths, parse_pairs, report_failures
 
 SETTINGS = ("unit_ball", "radius", "num_thresholds", "num_directions", "scale")
 
 
 def advise(
-    files: Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...")],
+    files: Files,
     /,
     *,
     max_files: int = 64,
@@ -90,7 +89,7 @@ def advise(
             unseen = " Those that were not may be larger." if len(chosen) < len(paths) and not advice.unit_ball else ""
             print(f"\n{looked} {'shape was' if looked == '1' else 'shapes were'} looked at.{unseen} Go on with\n")
             print(f"  {command}\n\nor in Python\n\n  {advice.python()}")
-    return report_failures(failures)
+    return report_failures(failures, done=len(shapes))
 
 
 def _evenly(paths: Sequence[Path], most: int) -> list[Path]:

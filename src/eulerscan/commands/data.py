@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from typing import Annotated
+
+from tyro.conf import arg
 
 from ..datasets import Description, cache, describe, names
 from ..datasets.places import cache_folder
@@ -18,7 +21,11 @@ def list_datasets() -> None:
     print(f"\nPrepared data sets are in {cache_folder()} (EULERSCAN_DATA).")
 
 
-def prepare(name: str, options: tuple[str, ...] = (), /) -> None:
+def prepare(
+    name: Annotated[str, arg(metavar="DATASET")],
+    options: Annotated[tuple[str, ...], arg(metavar="[NAME=VALUE ...]")] = (),
+    /,
+) -> None:
     """Prepare a data set, so that it loads fast from then on, and say what is in it.
 
     Args:

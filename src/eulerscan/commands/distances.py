@@ -9,7 +9,7 @@ from typing import Annotated
 
 import torch
 from torch import Tensor
-from tyro.conf import Positional, arg
+from tyro.conf import arg
 
 from ..atomic import replacing
 from ..bulk import Settings, Source, Transforms, load_transforms, transformed
@@ -22,14 +22,14 @@ from ..invariant import circular_distance, rotation_distance
 from ..plot.distances import draw_distances
 from ..plot.figures import save
 from ..tables import comma_separated
-from .options import check_output, report_beyond, report_failures
+from .options import Files, check_output, report_beyond, report_failures
 from .plot import FIGURES
 from .recipe import Recipe
 from .transform import find_files
 
 
 def distances(
-    files: Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...")],
+    files: Files,
     /,
     *,
     output: Annotated[Path, arg(aliases=["-o"])],

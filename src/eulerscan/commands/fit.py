@@ -19,7 +19,7 @@ def fit(
     target: Annotated[Positional[Path], arg(metavar="FILE")],
     /,
     *,
-    output: Path,
+    output: Annotated[Path, arg(aliases=["-o"])],
     num_points: int | None = None,
     start: Path | None = None,
     num_directions: int | None = None,

@@ -6,10 +6,15 @@ import json
 import sys
 from collections.abc import Sequence, Sized
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from tyro.conf import Positional, arg
 
 from ..convert import READABLE
 from ..folders import Failure, is_named, readable
+
+Files = Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...", help_behavior_hint="(required)")]
+Run = Annotated[Positional[Path], arg(metavar="RUN")]
 
 
 def parse_pairs(pairs: Sequence[str]) -> dict[str, Any]:
@@ -63,8 +68,11 @@ def report_beyond(count: int, radius: float) -> None:
         print(f"warning: {shapes} beyond --radius {radius:g}, and what lies there is left out", file=sys.stderr)
 
 
-def report_failures(failures: Sequence[Failure]) -> int:
-    """Say on standard error what could not be read; the exit code for it."""
+def report_failures(failures: Sequence[Failure], *, done: int = 1) -> int:
+    """Say on standard error what could not be read; the exit code for it, another one if nothing was done."""
     for failure in failures:
         print(f"skipped {failure.path}: {failure.reason}", file=sys.stderr)
+    if failures and not done:
+        print("error: nothing is left to work with", file=sys.stderr)
+        return 2
     return 1 if failures else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,7 @@ MOST_ROWS = 12  # more are no figure for a page
 
 
 def plot(
-    shapes: Annotated[Positional[tuple[Path, ...]], arg(metavar="SHAPE ...")],
+    shapes: Annotated[Positional[tuple[Path, ...]], arg(metavar="SHAPE ...", help_behavior_hint="(required)")],
     /,
     *,
     output: Annotated[Path, arg(aliases=["-o"])],
@@ -60,7 +61,7 @@ def plot(
         raise ValueError(f"--output must end with one of {', '.join(FIGURES)}, got {output.name!r}.")
     check_output(output, overwrite)
     if not 1 <= len(shapes) <= MOST_ROWS:
-        raise ValueError(f"SHAPES must name 1 to {MOST_ROWS} files, a row of the figure each, got {len(shapes)}.")
+        raise ValueError(f"SHAPE ... must name 1 to {MOST_ROWS} files, a row of the figure each, got {len(shapes)}.")
     if not scale > 0:
         raise ValueError(f"--scale must be positive, got {scale}.")
     for name, count in (("--num-directions", num_directions), ("--num-thresholds", num_thresholds), ("--dpi", dpi)):
@@ -76,7 +77,7 @@ def plot(
     if found:
         draw_overview(
             list(found.values()),
-            [path.name for path in found],
+            _titles(list(found)),
             output,
             num_directions=num_directions,
             num_thresholds=num_thresholds,
@@ -88,4 +89,10 @@ def plot(
         )
         if not quiet:
             print(f"{output}: {len(found)} {'shape' if len(found) == 1 else 'shapes'}")
-    return report_failures(failures)
+    return report_failures(failures, done=len(found))
+
+
+def _titles(paths: Sequence[Path]) -> list[str]:
+    """The names of the files, with their folders if two files have the same name."""
+    unique = len({path.name for path in paths}) == len(paths)
+    return [path.name if unique else f"{path.parent.name}/{path.name}" for path in paths]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import torch
-from tyro.conf import Positional, arg
+from tyro.conf import arg
 
 from .. import datasets
 from ..atomic import replacing
@@ -20,12 +20,13 @@ from ..folders import Failure, load_folder, try_to_read
 from ..runs import Config, check_same_data, load
 from ..tables import aligned, comma_separated
 from ..training import evaluate as score
-from .options import check_output, find_paths, report_failures
+from .options import Files, Run, check_output, find_paths, report_failures
 
 FILES_AT_ONCE = 64
+_KINDS = {0: "cloud of points", 1: "graph", 2: "mesh"}  # by the dimension of their largest simplices
 
 
-def evaluate(run: Annotated[Positional[Path], arg(metavar="RUN")], /, *, split: str = "test", as_json: bool = False) -> int:
+def evaluate(run: Run, /, *, split: str = "test", as_json: bool = False) -> int:
     """Scores and confusion matrix of a trained model on its data set.
 
     Args:
@@ -56,11 +57,11 @@ def evaluate(run: Annotated[Positional[Path], arg(metavar="RUN")], /, *, split: 
 
 @torch.no_grad()
 def predict(
-    run: Annotated[Positional[Path], arg(metavar="RUN")],
-    files: Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...")],
+    run: Run,
+    files: Files,
     /,
     *,
-    output: Path | None = None,
+    output: Annotated[Path | None, arg(aliases=["-o"])] = None,
     overwrite: bool = False,
 ) -> int:
     """Class and probability of each file. What cannot be read is reported and skipped, and the exit code is then 1.
@@ -77,7 +78,7 @@ def predict(
     failures: list[Failure] = []
     paths = find_paths(files, failures)
     rows: list[list[Any]] = []
-    strangers = 0
+    strangers: list[tuple[Path, int]] = []
     for start in progress(range(0, len(paths), FILES_AT_ONCE), "predicting"):
         chunk = [(path, try_to_read(path, failures, **options)) for path in paths[start : start + FILES_AT_ONCE]]
         read = [(path, shape) for path, shape in chunk if shape is not None]
@@ -85,29 +86,30 @@ def predict(
             if reason := _unfit(shape, config):
                 read.remove((path, shape))
                 failures.append(Failure(path, reason))
-        strangers += sum(bool(config.kinds) and shape.max_dim not in config.kinds for _, shape in read)
+        strangers += [(path, shape.max_dim) for path, shape in read if config.kinds and shape.max_dim not in config.kinds]
         if read:
             probabilities = model(collate([shape for _, shape in read])).softmax(dim=1)
             for (path, _), row in zip(read, probabilities.tolist(), strict=True):
                 best = max(range(len(row)), key=row.__getitem__)
                 rows.append([str(path), config.classes[best], row[best], *row])
     header = ["file", "class", "probability"]
-    if output is not None:
+    if output is not None and rows:
         with replacing(output) as partial:
             partial.write_text(comma_separated([*header, *config.classes], rows), encoding="utf-8")
         print(f"{len(rows)} predictions in {output}")
     elif rows:
         print(aligned(header, [[file, name, f"{probability:.3f}"] for file, name, probability, *_ in rows]))
     if strangers:
-        _report_strangers(strangers, config.kinds)
-    return report_failures(failures)
+        _report_strangers(strangers)
+    return report_failures(failures, done=len(rows))
 
 
-def _report_strangers(count: int, kinds: Sequence[int]) -> None:
+def _report_strangers(strangers: Sequence[tuple[Path, int]]) -> None:
     """Say on standard error that the model never saw shapes of this kind: a cloud, and it was trained on meshes."""
-    shapes = "1 shape is" if count == 1 else f"{count} shapes are"
-    known = f"simplices up to dimension {' or '.join(map(str, kinds))}"
-    print(f"warning: {shapes} of another kind than those that were trained on ({known})", file=sys.stderr)
+    (first, kind), more = strangers[0], len(strangers) - 1
+    what = _KINDS.get(kind, f"shape with simplices of dimension {kind}")
+    others = f". So it is with {more} more" if more else ""
+    print(f"warning: {first} is a {what}, which no shape of training was: its class means little{others}", file=sys.stderr)
 
 
 def _unfit(shape: Complex, config: Config) -> str | None:

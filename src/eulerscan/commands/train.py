@@ -32,7 +32,7 @@ def train(
     model: Architecture = Architecture(),  # noqa: B008
     training: Training = Training(),  # noqa: B008
     seeds: int = 1,
-    output: Path | None = None,
+    output: Annotated[Path | None, arg(aliases=["-o"])] = None,
     resume: bool = False,
     overwrite: bool = False,
     plots: bool = False,
@@ -92,6 +92,8 @@ def train(
 def _data(name: str | None, folder: Path | None, options: dict[str, Any]) -> tuple[Dataset, dict[str, Any], list[Failure]]:
     """The shapes, where they come from, and the files that could not be read."""
     if name is not None:
+        if name not in datasets.names() and Path(name).is_dir():
+            raise ValueError(f"There is no data set {name!r}, but a folder: use --folder {name}.")
         return datasets.load(name, **options), {"name": name, "options": options}, []
     assert folder is not None
     seed = options.pop("seed", 0)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import Positional, arg
+from tyro.conf import arg
 
 from ..bulk import (
     NothingReadError,
@@ -27,14 +27,14 @@ from ..bulk.workers import one_thread
 from ..extras import progress_bar
 from ..folders import Failure
 from ..loading import hidden
-from .options import check_found, check_output, report_beyond, report_failures
+from .options import Files, check_found, check_output, report_beyond, report_failures
 from .recipe import Recipe
 
 LISTED = 20  # failures on the screen, where a file lists them all
 
 
 def transform(
-    files: Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...")],
+    files: Files,
     /,
     *,
     output: Annotated[Path, arg(aliases=["-o"])],
@@ -131,6 +131,7 @@ def _report(failures: Sequence[Failure], found: int, listed: Path | None = None)
         print(f"and {len(failures) - len(shown)} more: {listed} lists all", file=sys.stderr)
     if len(failures) == found:
         print(f"error: none of {found} files could be transformed", file=sys.stderr)
+        return 2
     return status
 
 
@@ -154,7 +155,7 @@ def _check_parts(
     if not single and (output.is_file() or (output.suffix and not output.exists())):
         raise ValueError(f"--output must end with one of {', '.join(ENDINGS)}, or be a folder for parts, got {output.name!r}.")
     if output.resolve() in {path.resolve() for path in files}:
-        raise ValueError(f"--output must be apart from the files, got {output}, which is one of FILES.")
+        raise ValueError(f"--output must be apart from the files, got {output}, which is one of them.")
 
 
 def _summary(source: Source, settings: Settings, failures: list[Failure], place: Path) -> str:

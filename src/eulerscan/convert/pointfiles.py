@@ -85,7 +85,8 @@ def _line_by_line(lines: list[tuple[int, str]]) -> _Array:
         numbers = [_number(entry) for entry in entries]
         if None in numbers:
             entry = entries[numbers.index(None)]
-            raise ValueError(f"line {i} must hold numbers, got {re.sub(r'[^ -~]', '?', entry[:30])!r}.")
+            hint = " Decimals have a point, not a comma." if "," in line and ";" in line else ""
+            raise ValueError(f"line {i} must hold numbers, got {re.sub(r'[^ -~]', '?', entry[:30])!r}.{hint}")
         if rows and len(numbers) != len(rows[0]):
             raise ValueError(f"line {i} must have {len(rows[0])} columns like the lines before, got {len(numbers)}.")
         rows.append([number for number in numbers if number is not None])

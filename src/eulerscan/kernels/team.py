@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 LATE = 0.001  # seconds beyond twice those of the shortest call: all end when there is nothing left to do
-PAUSE = 1.0  # seconds without OpenMP after its threads were late
+PAUSE = 0.1  # seconds without OpenMP after its threads were late
 FORKED = 0x40  # Linux: this process was forked and has executed no program since
 
 _Member = ctypes.CFUNCTYPE(None)
