@@ -1,5 +1,6 @@
 """The operation behaves like one of torch's own, and lets nothing dangerous through."""
 
+import gc
 import math
 import signal
 import subprocess
@@ -305,16 +306,19 @@ def test_what_a_signal_raises_is_never_lost(whose_threads):
     torch_threads, caught = torch.get_num_threads(), 0
     before = signal.signal(signal.SIGALRM, handle)
     torch.set_num_threads(8)
+    gc.disable()  # Python drops what a signal raises while it collects the garbage of others
     threads.run(lambda counters: 0, 8)  # Python's own Thread.start is not made for signals
     try:
         for i in range(100):
             try:
+                end = time.monotonic() + 5
                 signal.setitimer(signal.ITIMER_REAL, 1e-4 + 1e-5 * i)
-                while True:
+                while time.monotonic() < end:
                     threads.run(lambda counters: 0, 8)
             except SignalError:
                 caught += 1
     finally:
+        gc.enable()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         torch.set_num_threads(torch_threads)

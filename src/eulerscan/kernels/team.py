@@ -14,7 +14,7 @@ import ctypes
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -53,12 +53,14 @@ def together(work: Callable[[], None], num_threads: int) -> None:
     else:
         _by_openmp(calls)
         _judge(time.perf_counter() - began, outcomes)
+    for call in calls:
+        call.close()  # what a signal raises there is not lost either
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome
 
 
-def _entered(work: Callable[[], None], outcomes: list[float | BaseException]) -> Iterator[None]:
+def _entered(work: Callable[[], None], outcomes: list[float | BaseException]) -> Generator[None, None, None]:
     """A call that waits for its second ``next``: what a signal raises at its very beginning is caught as well.
 
     Its outcome is how long it took, or what it raised.
@@ -74,7 +76,7 @@ def _entered(work: Callable[[], None], outcomes: list[float | BaseException]) ->
         outcomes.append(error)
 
 
-def _by_openmp(calls: list[Iterator[None]]) -> None:
+def _by_openmp(calls: list[Generator[None, None, None]]) -> None:
     global _used_openmp
     _used_openmp = True
     # No function of Python: in its first line a signal would raise what ctypes can only print. With fewer threads than torch
@@ -114,7 +116,7 @@ def _is_fork() -> bool:
         return False
 
 
-def _by_workers(calls: list[Iterator[None]]) -> None:
+def _by_workers(calls: list[Generator[None, None, None]]) -> None:
     own, *open = calls
     helpers, done = len(open), SimpleQueue[None]()
 
