@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from eulerscan import Complex, collate, datasets
-from eulerscan.runs import Architecture, Config, load, start
+from eulerscan.architecture import Architecture
+from eulerscan.runs import Config, load, start
 from eulerscan.training import Training, evaluate
 
 SMALL = Architecture(model="mlp", num_directions=4, num_thresholds=5, hidden=(6,))

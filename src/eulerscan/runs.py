@@ -9,7 +9,6 @@ result.json            scores on the test split; there when the run is finished
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Callable
@@ -19,82 +18,15 @@ from typing import Any
 
 import torch
 
-from . import __version__, checkpoints, directions, distributed
+from . import __version__, checkpoints, distributed
+from .architecture import Architecture
 from .atomic import replacing
 from .complexes import Complex
 from .datasets import Dataset
 from .keeping import Epoch
-from .layers import DivideBy
 from .metrics import Metrics
-from .models import MODELS, Classifier
-from .seeding import seeded
+from .models import Classifier
 from .training import Trained, Training, evaluate, train
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """Which model. What is ``None`` is left to the preset, or else to the model's own default.
-
-    Args:
-        model: cnn, mlp or deepsets.
-        preset: A size of the paper: 4k, 65k, superpixels (cnn, mlp) or modelnet (deepsets).
-        num_directions: Number of directions.
-        num_thresholds: Number of thresholds in each direction.
-        radius: Largest height that is looked at.
-        scale: The paper's lambda. By default the sigmoid rises over one step between thresholds; the paper has 200.
-        random_directions: Whether the first directions are drawn at random (by the seed) instead of evenly spread.
-        learn_directions: Whether directions are learned.
-        learn_thresholds: Whether thresholds are learned.
-        learn_scale: Whether the scale is learned.
-        unit_ball: Whether each shape is centred and scaled to norm 1 first.
-        divide_by: What the transform of a shape is divided by: its number of vertices or simplices, or its peak.
-        max_dim: Give it to have vertices, edges and so on apart, up to this dimension: 1 for graphs, 2 for meshes.
-        increments: Whether the head sees how much curves grow between thresholds, instead of their values.
-        num_points: Give it to thin clouds to so many points: other ones each time in training, else the first.
-        channels: Sizes of the convolutions (cnn).
-        hidden: Sizes of the hidden layers.
-        dropout: Probability of leaving out a value.
-        normalise: Whether batch normalisation follows each of these layers (cnn, mlp). The paper has none.
-        circular: Whether the first and the last direction are neighbours (cnn).
-        between: Whether a ReLU follows each convolution (cnn). The published code had none.
-    """
-
-    model: str = "cnn"
-    preset: str | None = None
-    num_directions: int | None = None
-    num_thresholds: int | None = None
-    radius: float | None = None
-    scale: float | None = None
-    random_directions: bool = False
-    learn_directions: bool | None = None
-    learn_thresholds: bool | None = None
-    learn_scale: bool | None = None
-    unit_ball: bool | None = None
-    divide_by: DivideBy | None = None
-    max_dim: int | None = None
-    increments: bool | None = None
-    num_points: int | None = None
-    channels: tuple[int, ...] | None = None
-    hidden: tuple[int, ...] | None = None
-    dropout: float | None = None
-    normalise: bool | None = None
-    circular: bool | None = None
-    between: bool | None = None
-
-    def build(self, dim: int, num_classes: int, *, seed: int = 0) -> Classifier:
-        """The model with the first weights that belong to ``seed``."""
-        options = {name: value for name, value in asdict(self).items() if value is not None and name != "model"}
-        model = _model(self.model)
-        try:
-            with seeded(seed, 0):
-                made = model(dim, num_classes, **{k: v for k, v in options.items() if k != "random_directions"})
-                if self.random_directions:
-                    layer = made.transform
-                    layer.initial_directions = directions.random(layer.num_directions, dim)
-                    layer.reset_parameters()
-        except TypeError as error:
-            raise ValueError(f"The model {self.model!r} cannot be made: {error}") from None
-        return made
 
 
 @dataclass(frozen=True)
@@ -164,14 +96,6 @@ def _kinds(shapes: Complex) -> tuple[int, ...]:
     dims = torch.tensor([0, *(rows - 1 for rows in shapes.rows)])
     occurs = shapes.offsets.cpu().diff(dim=1) > 0
     return tuple((occurs * dims[:, None]).amax(dim=0).unique().tolist())
-
-
-def _model(name: str) -> type[Classifier]:
-    if name not in MODELS:
-        near = difflib.get_close_matches(name, MODELS, n=2, cutoff=0.4)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise ValueError(f"model must be one of {', '.join(MODELS)}, got {name!r}.{hint}")
-    return MODELS[name]
 
 
 def start(

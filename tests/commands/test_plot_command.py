@@ -1,9 +1,12 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import trimesh
 from PIL import Image
 
 import eulerscan as es
+from eulerscan.commands.plot import _titles
 
 
 @pytest.fixture
@@ -92,3 +95,8 @@ def test_a_single_point_is_drawn_too(run, tmp_path):
     (tmp_path / "point.csv").write_text("3,4\n")
     run("plot", tmp_path / "point.csv", "-o", tmp_path / "figure.png", "--dpi", 50)
     assert es.read(tmp_path / "figure.png").dim == 2
+
+
+def test_rows_of_files_with_one_name_are_told_apart_by_their_folders():
+    assert _titles([Path("a/0.ply"), Path("b/1.ply")]) == ["0.ply", "1.ply"]
+    assert _titles([Path("a/0.ply"), Path("b/0.ply")]) == ["a/0.ply", "b/0.ply"]

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import eulerscan as es
+from eulerscan.architecture import Architecture
 from eulerscan.cli import main
 from eulerscan.datasets import Dataset
 from eulerscan.models import ECTCNN, Committee
@@ -16,7 +17,6 @@ from eulerscan.paper.numbers import PUBLISHED
 from eulerscan.paper.plans import PLANS, Run
 from eulerscan.paper.published import as_published
 from eulerscan.paper.rendering import render
-from eulerscan.runs import Architecture
 from eulerscan.training import Training, evaluate
 
 RESULTS = Path(__file__).parents[2] / "results"

@@ -12,12 +12,13 @@ from typing import Annotated, Any
 from tyro.conf import Positional, arg
 
 from .. import datasets, distributed
+from ..architecture import Architecture
 from ..atomic import replacing
 from ..datasets import Dataset
 from ..extras import require
 from ..folders import Failure, load_folder
 from ..keeping import Epoch
-from ..runs import Architecture, Config, start
+from ..runs import Config, start
 from ..tables import aligned
 from ..training import Training
 from .options import parse_pairs, report_failures

@@ -16,9 +16,9 @@ from typing import Any
 
 from torch import nn
 
+from ..architecture import Architecture
 from ..augmentation import Augmentation
 from ..models import MODELS
-from ..runs import Architecture
 from ..seeding import seeded
 from ..training import Training
 from .graphs import GraphNetwork
