@@ -9,12 +9,17 @@ from typing import cast
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # see process_group
 from torch import Tensor, nn
 
 
 @contextmanager
 def process_group() -> Iterator[None]:
-    """Join the processes that ``torchrun`` started, if it did."""
+    """Join the processes that ``torchrun`` started, if it did.
+
+    Functions of ``torch.distributed.nn`` have the group that is there when they are loaded as a default. Were that this one,
+    its threads would outlive it, and now and then abort a process that ends. So they are loaded before.
+    """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield
         return
