@@ -155,7 +155,7 @@ def test_a_file_is_the_same_in_every_run_and_however_many_came_at_once(source, e
     assert first.read_bytes() == second.read_bytes()
 
 
-@pytest.mark.parametrize("ending", ["npz", "parquet"])
+@pytest.mark.parametrize("ending", ["npz", "csv", "parquet"])
 def test_files_are_read_back(folder, source, ending, tmp_path):
     settings = Settings(3, 4, 5, radius=2.0, variant="channels", scale=3.0, reading={"merge": True})
     write_transforms(tmp_path / f"a.{ending}", settings, transformed(source, settings, []))
@@ -310,7 +310,7 @@ def test_a_run_that_is_not_finished_is_not_taken_for_one_that_is(source, tmp_pat
         transform_folder(source, SMALL, tmp_path)
 
 
-@pytest.mark.parametrize("ending", ["npz", "parquet"])
+@pytest.mark.parametrize("ending", ["npz", "csv", "parquet"])
 def test_a_damaged_file_of_transforms_is_named(source, ending, tmp_path):
     path = tmp_path / f"a.{ending}"
     write_transforms(path, SMALL, transformed(source, SMALL, []))
@@ -323,6 +323,17 @@ def test_a_damaged_file_of_transforms_is_named(source, ending, tmp_path):
         assert "pickle" not in str(error.value)
     with pytest.raises(FileNotFoundError):
         load_transforms(tmp_path / f"gone.{ending}")
+
+
+def test_a_csv_file_is_read_with_the_settings_beside_it(source, tmp_path):
+    write_transforms(tmp_path / "a.csv", SMALL, transformed(source, SMALL, []))
+    write_transforms(tmp_path / "b.csv", Settings(3, 4, 10), [])
+    (tmp_path / "b.json").replace(tmp_path / "a.json")
+    with pytest.raises(ValueError, match=r"its columns are not those of a\.json"):
+        load_transforms(tmp_path / "a.csv")
+    (tmp_path / "a.json").unlink()
+    with pytest.raises(ValueError, match=r"a\.json with its settings is not beside it"):
+        load_transforms(tmp_path / "a.csv")
 
 
 def test_paths_may_be_strings(folder, source, tmp_path):

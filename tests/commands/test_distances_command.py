@@ -77,7 +77,7 @@ def test_shapes_in_space_are_turned_themselves(run, tmp_path):
 
 def test_transforms_that_are_made_need_not_be_made_again(run, folder, tmp_path):
     run("distances", folder, "-o", tmp_path / "files.csv")
-    for made, options in (("t.npz", []), ("t.parquet", []), ("parts", ["--shards", 2, "--processes", 1])):
+    for made, options in (("t.npz", []), ("t.csv", []), ("t.parquet", []), ("parts", ["--shards", 2, "--processes", 1])):
         run("transform", folder, "-o", tmp_path / made, *options)
         run("distances", tmp_path / made, "-o", tmp_path / "made.csv", "--overwrite")
         assert (tmp_path / "made.csv").read_bytes() == (tmp_path / "files.csv").read_bytes()

@@ -56,6 +56,18 @@ def test_a_mesh_is_bent_to_another(run, tmp_path):
     assert extent[0] > 1.1 * extent[2]
 
 
+def test_a_fit_that_leaves_much_says_so_and_why(run, circle, tmp_path):
+    trimesh.creation.icosphere(subdivisions=1).export(tmp_path / "sphere.ply")
+    trimesh.creation.torus(1, 0.4, 12, 8).export(tmp_path / "torus.ply")
+    options = ["--start", tmp_path / "sphere.ply", "-o", tmp_path / "bent.ply", "--steps", 60]
+    _, err = run("fit", tmp_path / "torus.ply", *options)
+    assert "the start has the Euler characteristic 2, the target 0" in err
+    _, err = run("fit", circle, "-o", tmp_path / "few.csv", "--steps", 1)
+    assert "more --steps or --restarts may help" in err
+    _, err = run("fit", circle, "-o", tmp_path / "enough.csv", "--steps", 120, "--num-thresholds", 32)
+    assert err == ""
+
+
 def test_a_graph_is_tried_again_unless_told_otherwise(run, tmp_path, generator):
     graph = testing.random_graph(8, 12, generator=generator, dtype=torch.float32).complex
     start = graph.with_points(graph.points + 0.2 * torch.randn(graph.points.shape, generator=generator))

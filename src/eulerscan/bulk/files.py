@@ -74,13 +74,15 @@ def write_transforms(path: str | os.PathLike[str], settings: Settings, pieces: I
 
 
 def load_transforms(path: str | os.PathLike[str]) -> Transforms:
-    """Read what :func:`write_transforms` wrote as NPZ or Parquet, or the parts that :func:`transform_folder` did.
+    """Read what :func:`write_transforms` wrote, or the parts that :func:`transform_folder` did.
 
     Parts of a run that is not finished are an error. Which files a finished one lacks, its ``failures.csv`` says.
     """
     path = Path(path)
     if path.is_dir() or path.suffix.lower() == ".parquet":
         return _load_parquet(_finished_parts(path) if path.is_dir() else [path])
+    if path.suffix.lower() == ".csv":
+        return _load_csv(path)
     with path.open("rb") as content, _naming(path):
         if not zipfile.is_zipfile(content):
             raise ValueError("it is no NPZ file, or it was cut off")
@@ -90,6 +92,16 @@ def load_transforms(path: str | os.PathLike[str]) -> Transforms:
                 raise ValueError(f"it lacks {', '.join(sorted(missing))}")
             settings = Settings.from_dict(json.loads(str(file["settings"])))
             return Transforms(file["names"].tolist(), torch.from_numpy(file["transforms"]), settings)
+
+
+def holds_transforms(path: Path) -> bool:
+    """Whether a file or folder is of `eulerscan transform` rather than one of shapes, as far as ending and first word say."""
+    if not path.is_file():
+        return load_manifest(path) is not None
+    if path.suffix.lower() == ".csv":
+        with path.open("rb") as file:
+            return file.read(5) == b"name,"
+    return path.suffix.lower() in ENDINGS
 
 
 def load_failures(folder: str | os.PathLike[str]) -> list[Failure]:
@@ -131,7 +143,7 @@ def _naming(path: Path) -> Iterator[None]:
     """Whatever is wrong with a file is said with its name."""
     try:
         yield
-    except (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error, csv.Error) as error:
         # What the system refuses has a number. Without one, pyarrow could not make sense of what it read.
         if isinstance(error, OSError) and error.errno is not None:
             raise
@@ -198,6 +210,23 @@ def parquet_metadata(path: Path) -> dict[str, Any]:
             raise ValueError("it has no metadata of eulerscan")
         found: dict[str, Any] = json.loads(metadata[b"eulerscan"])
         return found
+
+
+def _load_csv(path: Path) -> Transforms:
+    with _naming(path), path.open(newline="", encoding="utf-8") as file:
+        beside = path.with_suffix(".json")
+        if not beside.exists():
+            raise ValueError(f"{beside.name} with its settings is not beside it")
+        settings = Settings.from_dict(json.loads(beside.read_text(encoding="utf-8"))["settings"])
+        rows = csv.reader(file)
+        if next(rows, None) != ["name", *settings.columns()]:
+            raise ValueError(f"its columns are not those of {beside.name}")
+        names: list[str] = []
+        values = [np.empty((0, *settings.shape), np.float32)]
+        for name, *numbers in rows:
+            names.append(name)
+            values.append(np.array(numbers, np.float64).astype(np.float32).reshape(1, *settings.shape))
+    return Transforms(names, torch.from_numpy(np.concatenate(values)), settings)
 
 
 def _load_parquet(files: list[Path]) -> Transforms:

@@ -13,7 +13,7 @@ from tyro.conf import arg
 
 from ..atomic import replacing
 from ..bulk import Settings, Source, Transforms, load_transforms, transformed
-from ..bulk.files import load_failures, load_manifest
+from ..bulk.files import holds_transforms, load_failures
 from ..convert import read
 from ..distances import check_p, distance_matrix
 from ..extras import progress_bar
@@ -48,8 +48,8 @@ def distances(
     Example: `eulerscan distances skulls/ -o distances.csv --plot distances.png`
 
     Args:
-        files: Files of shapes, or folders of them; or what `eulerscan transform` wrote: one .npz or .parquet file, or a folder
-            of parts.
+        files: Files of shapes, or folders of them; or what `eulerscan transform` wrote: one .npz, .csv or .parquet file, or a
+            folder of parts.
         output: CSV file for the matrix, with the names in its first row and column.
         plot: Picture of the matrix, similar shapes side by side, and of the tree of clusters: .png, .pdf or .svg.
         p: At least 1; inf is the largest difference at any height in any direction.
@@ -69,7 +69,7 @@ def distances(
     check_p(p)
     recipe.check()
     failures: list[Failure] = []
-    made = len(files) == 1 and _is_made(files[0])
+    made = len(files) == 1 and holds_transforms(files[0])
     if made and recipe != Recipe():
         raise ValueError(f"{files[0]} holds transforms already: how they are made cannot be chosen any more.")
     folder: Path | None = None
@@ -95,11 +95,6 @@ def distances(
     if not quiet:
         print(f"{output}: {len(found.names)} x {len(found.names)} distances{'' if plot is None else f'; picture in {plot}'}")
     return report_failures(failures)
-
-
-def _is_made(path: Path) -> bool:
-    """Whether these are transforms rather than shapes."""
-    return path.suffix.lower() in (".npz", ".parquet") if path.is_file() else load_manifest(path) is not None
 
 
 def _transform(source: Source, settings: Settings, failures: list[Failure], quiet: bool) -> Transforms:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -9,10 +10,13 @@ from typing import Annotated
 import torch
 from tyro.conf import Positional, arg
 
+from ..complexes import Complex
 from ..convert import WRITABLE, read, write
-from ..fitting import fit_points
+from ..fitting import Fit, fit_points
 from ..plot.fits import Recorder, animate, draw_points
 from .options import check_output
+
+MUCH = 0.1  # of the difference at the start: fits that succeed leave far less
 
 
 def fit(
@@ -80,3 +84,16 @@ def fit(
         f"{output}: {len(found.shape.points)} points; mean squared difference of the transforms {found.loss:.3g}, "
         f"{found.start_loss:.3g} at the start; {seconds:.1f} s"
     )
+    _report_rest(found, wanted, bent=start is not None)
+
+
+def _report_rest(found: Fit, wanted: Complex, *, bent: bool) -> None:
+    """Say on standard error that much is left, and why, if that is known."""
+    if found.loss <= MUCH * found.start_loss:
+        return
+    ours, theirs = (int(shape.euler_characteristic().sum()) for shape in (found.shape, wanted))
+    if bent and ours != theirs:
+        why = f"the start has the Euler characteristic {ours}, the target {theirs}, which no move of vertices changes"
+    else:
+        why = f"more --steps or --restarts{', or another --start,' if bent else ''} may help"
+    print(f"warning: {found.loss / found.start_loss:.0%} of the difference at the start is left: {why}", file=sys.stderr)
