@@ -95,14 +95,6 @@ def test_compiled_programs_check_values_too():
     torch._dynamo.reset()
 
 
-def test_forward_mode_is_refused_rather_than_ignored():
-    points = torch.rand(4, 2)
-    with torch.autograd.forward_ad.dual_level():
-        dual = torch.autograd.forward_ad.make_dual(points, torch.ones_like(points))
-        with pytest.raises((NotImplementedError, RuntimeError), match="jvp"):
-            es.ect(dual, es.directions.circle(3), es.thresholds(3), scale=2.0)
-
-
 def test_forward_mode_is_refused_in_compiled_programs_too():
     points = torch.rand(4, 2)
     compiled = torch.compile(lambda p: es.ect(p, es.directions.circle(3), es.thresholds(3), scale=2.0))
@@ -111,16 +103,6 @@ def test_forward_mode_is_refused_in_compiled_programs_too():
         with pytest.raises(NotImplementedError, match="jvp"):
             compiled(dual)
     torch._dynamo.reset()
-
-
-def test_vectorised_derivatives_are_refused_in_plain_words():
-    points, thresholds = torch.rand(4, 2), es.thresholds(3)
-    with pytest.raises(NotImplementedError, match="no rules for vmap"):
-        torch.vmap(lambda directions: es.ect(points, directions, thresholds))(torch.rand(5, 3, 2))
-    with pytest.raises(NotImplementedError, match="vectorize=True"):
-        torch.autograd.functional.jacobian(
-            lambda directions: es.ect(points, directions, thresholds, scale=2.0), torch.rand(3, 2), vectorize=True
-        )
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -1,7 +1,7 @@
 """One operation, several implementations, one signature (see :mod:`.layout`).
 
 ``eulerscan::ect`` is a torch operation: it traces, compiles and differentiates like torch's own. On the CPU it runs
-:mod:`.cpu`, elsewhere :mod:`.portable`; :mod:`.reference` is what both must equal.
+:mod:`.cpu`, elsewhere and in forward mode :mod:`.portable`; :mod:`.reference` is what both must equal, and serves under vmap.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from . import portable
+from . import portable, reference
 
 if TYPE_CHECKING:
     from . import cpu
@@ -40,6 +40,8 @@ def ect(
         if forward_ad._current_level >= 0:  # the dispatcher would drop tangents without a word
             raise NotImplementedError("A compiled or traced transform has no derivatives in forward mode (jvp). Use backward.")
         result = torch.ops.eulerscan.ect(points, directions, thresholds, _as_tensor(scale, points), weights, *layout)
+    elif forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active():
+        result = _by_rules(points, directions, thresholds, scale, weights, layout)
     elif _differentiated(points, directions, thresholds, scale, weights):
         result = _apply(points, directions, thresholds, scale, weights, layout)
     else:
@@ -54,16 +56,34 @@ def _traced(tensor: Tensor) -> bool:
 
 
 def _differentiated(*inputs: Tensor | float | None) -> bool:
-    """Whether somebody wants derivatives; forward mode, which there is none of, must not go unnoticed."""
+    """Whether somebody wants derivatives."""
     if torch.is_grad_enabled():
         for tensor in inputs:  # a generator would take longer than the tests
             if isinstance(tensor, Tensor) and tensor.requires_grad:
                 return True
-    return forward_ad._current_level >= 0
+    return False
+
+
+def _by_rules(*inputs: Any) -> Tensor:
+    """In torch's own operations, which have rules for forward mode and for the transforms of torch.func."""
+    points, directions, thresholds, scale, weights, layout = inputs
+    _value_of(scale)
+    tensors = (points, directions, thresholds, _as_tensor(scale, points), weights)
+    result: Tensor = (reference if any(map(_is_mapped, tensors)) else portable).ect(*tensors, *layout)
+    return result
+
+
+def _is_mapped(tensor: Tensor | None) -> bool:
+    """Whether vmap hides one of the axes, so that nobody may look at the values."""
+    while tensor is not None and torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        if torch._C._functorch.is_batchedtensor(tensor):
+            return True
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor is not None and torch._C._functorch.is_legacy_batchedtensor(tensor)
 
 
 def _as_tensor(scale: Tensor | float, points: Tensor) -> Tensor:
-    return scale if isinstance(scale, Tensor) else points.new_full((), scale)
+    return scale if isinstance(scale, Tensor) else torch.full((), scale, dtype=points.dtype, device=points.device)
 
 
 def _forward(*inputs: Any) -> Tensor:
@@ -81,13 +101,18 @@ def _prepare(
     points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor | float, *others: Any, keep: bool = False
 ) -> cpu.Problem | portable.Problem:
     """The problem, checked and ready for one pass, or with ``keep`` for both, in the implementation for its device."""
-    # Values are checked where they are read, so in compiled programs too.
-    value = float(scale.item() if isinstance(scale, Tensor) else scale)  # kernels are compiled for that
-    if not value > 0:
-        raise ValueError(f"scale must be positive (math.inf for the exact transform), got {value}.")
+    value = _value_of(scale)
     if points.is_cpu:
         return _on_cpu()(points, directions, thresholds, value, *others, keep=keep)
     return portable.Problem((points, directions, thresholds, _as_tensor(scale, points), *others))
+
+
+def _value_of(scale: Tensor | float) -> float:
+    """Values are checked where they are read, so in compiled programs too."""
+    value = float(scale.item() if isinstance(scale, Tensor) else scale)  # kernels are compiled for that
+    if not value > 0:
+        raise ValueError(f"scale must be positive (math.inf for the exact transform), got {value}.")
+    return value
 
 
 @cache
@@ -113,7 +138,7 @@ def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
     layout, needs = (simplices, offsets, ctx.rows), ctx.needs_input_grad[:5]
     traced, problem = _traced(gradient), ctx.problem
     ctx.problem = None  # torch frees what it saved after one pass too, though the result may live on
-    if not traced and not torch.is_grad_enabled():
+    if not traced and not torch.is_grad_enabled() and not _is_mapped(gradient):
         if problem is None or not problem.is_current:
             problem = _prepare(points, directions, thresholds, scale, weights, *layout)
         return problem.differentiate(gradient, needs)  # type: ignore[no-any-return]
@@ -121,8 +146,8 @@ def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
     if traced:
         found = torch.ops.eulerscan.ect_backward(gradient, *inputs, *layout, needs)
         return [g if needed else None for g, needed in zip(found, needs, strict=True)]
-    # Somebody wants second derivatives: torch's own operations have them.
-    return portable.differentiate(gradient, inputs, layout, create_graph=True)
+    # Somebody wants second derivatives, or those of many gradients at once: torch's own operations have them.
+    return portable.differentiate(gradient, inputs, layout, create_graph=torch.is_grad_enabled())
 
 
 class EulerCharacteristicTransform(torch.autograd.Function):
@@ -140,15 +165,8 @@ class EulerCharacteristicTransform(torch.autograd.Function):
         return (*_gradients(ctx, gradient), None)
 
 
-_apply_directly: Callable[..., Tensor] = super(torch.autograd.Function, EulerCharacteristicTransform).apply
-
-
-def _apply(*inputs: Any) -> Tensor:
-    """``EulerCharacteristicTransform.apply``, without what it prepares for torch.func where nobody uses that."""
-    if torch._C._are_functorch_transforms_active():
-        result: Tensor = EulerCharacteristicTransform.apply(*inputs)  # type: ignore[no-untyped-call]
-        return result
-    return _apply_directly(*inputs)
+# Without what ``apply`` prepares for torch.func.
+_apply: Callable[..., Tensor] = super(torch.autograd.Function, EulerCharacteristicTransform).apply
 
 
 def _propagate(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:

@@ -25,8 +25,7 @@ def addresses_of(tensors: Sequence[Tensor]) -> tuple[int, ...]:
         addresses = tuple([tensor.data_ptr() for tensor in tensors])
     except RuntimeError as error:
         raise NotImplementedError(
-            "The transform has no rules for vmap and other transforms of torch.func, nor for vectorize=True and "
-            "is_grads_batched=True, whose tensors have no memory of their own. Use a batch of complexes, or a loop."
+            "The transform needs tensors that have memory of their own, got one that stands for several. Use torch.vmap."
         ) from error
     if 0 in addresses and any(tensor.data_ptr() == 0 and tensor.numel() > 0 for tensor in tensors):
         raise ValueError("A tensor must have memory to be read, got one without.")
