@@ -66,7 +66,7 @@ class Classifier(nn.Module):
         self.increments = increments
         self.num_points = num_points if num_points is None else positive(num_points, "num_points")
         self.transform = self.make_transform(dim, head, unit_ball=chosen.pop("unit_ball", True), **chosen)
-        self.head = self.make_head(self.transform, num_classes, **head)
+        self.head = self.make_head(self.transform, num_classes, **head).to(self.transform.weight)  # its dtype and device
 
     @staticmethod
     def make_transform(dim: int, head: Options, **options: Any) -> ECTLayer:
