@@ -331,6 +331,18 @@ def test_a_csv_file_is_read_with_the_settings_beside_it(source, tmp_path):
     (tmp_path / "b.json").replace(tmp_path / "a.json")
     with pytest.raises(ValueError, match=r"its columns are not those of a\.json"):
         load_transforms(tmp_path / "a.csv")
+    write_transforms(tmp_path / "a.csv", SMALL, transformed(source, SMALL, []))
+    whole, loaded = (tmp_path / "a.csv").read_text(), load_transforms(tmp_path / "a.csv")
+    saved_again = "\ufeff" + whole.replace("\n", "\r\n") + "\r\n"  # by a spreadsheet
+    (tmp_path / "a.csv").write_text(saved_again, encoding="utf-8")
+    again = load_transforms(tmp_path / "a.csv")
+    assert again.names == loaded.names
+    assert torch.equal(again.transforms, loaded.transforms)
+    first, second, *_ = whole.splitlines()
+    for cells in (second.rpartition(",")[0], second + ",1", second.rpartition(",")[0] + ",nan", "a,," + second):
+        (tmp_path / "a.csv").write_text(f"{first}\n{second}\n{cells}\n")
+        with pytest.raises(ValueError, match="line 3 must hold a name and 80 numbers"):
+            load_transforms(tmp_path / "a.csv")
     (tmp_path / "a.json").unlink()
     with pytest.raises(ValueError, match=r"a\.json with its settings is not beside it"):
         load_transforms(tmp_path / "a.csv")

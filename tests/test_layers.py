@@ -195,6 +195,10 @@ def test_the_representation_shows_the_scale_of_now():
     assert "scale=200," in repr(layer)
 
 
+def test_a_layer_without_values_has_a_representation():
+    assert "scale=50," in repr(es.ECTLayer(3, scale=50.0, device="meta"))
+
+
 def test_the_representation_repeats_the_constructor():
     text = repr(es.ECTLayer(3, 8, 9, scale=50.0, unit_ball=True, divide_by="peak"))
     assert text == (

@@ -42,10 +42,11 @@ def test_a_shape_has_the_same_logits_alone_and_in_a_mixed_batch(model, rng):
 
 
 @pytest.mark.parametrize("model", MODELS.values())
-def test_the_dtype_is_that_of_the_whole_model(model, rng):
-    made = model(3, 5, dtype=torch.float64)
-    assert {parameter.dtype for parameter in made.parameters()} == {torch.float64}
-    assert made(es.collate(mixed_batch(rng))).dtype == torch.float64
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_dtype_is_that_of_the_whole_model(model, dtype, rng):
+    for made in (model(3, 5, dtype=dtype), model(3, 5).to(dtype)):
+        assert {parameter.dtype for parameter in made.parameters()} == {dtype}
+        assert made(es.collate(mixed_batch(rng))).dtype == dtype
 
 
 @pytest.mark.parametrize("model", MODELS.values())

@@ -99,6 +99,21 @@ def test_a_split_that_is_not_there_is_named():
         train(model(), empty, QUICK, progress=False)
 
 
+def test_other_dtypes_and_fixed_parameters_are_trained_and_go_on(tmp_path):
+    def fixed():
+        made = model(dtype=torch.float64)
+        made.transform.weight.requires_grad_(False)
+        return made
+
+    first, data = fixed(), polygons()
+    train(first, data, replace(QUICK, balance="weights"), tmp_path, progress=False)
+    second = fixed()
+    train(second, data, replace(QUICK, balance="weights"), tmp_path, progress=False)
+    assert torch.equal(weights_of(first), weights_of(second))
+    assert torch.equal(first.transform.weight, fixed().transform.weight)
+    assert not torch.equal(weights_of(first), weights_of(fixed()))
+
+
 def test_training_leaves_the_random_numbers_of_others_alone():
     before = torch.random.get_rng_state()
     train(model(dropout=0.5), polygons(), replace(QUICK, epochs=1), progress=False)

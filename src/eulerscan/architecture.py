@@ -63,11 +63,12 @@ class Architecture:
 
     def build(self, dim: int, num_classes: int, *, seed: int = 0) -> Classifier:
         """The model with the first weights that belong to ``seed``."""
-        options = {name: value for name, value in asdict(self).items() if value is not None and name != "model"}
+        ours = ("model", "random_directions")
+        options = {name: value for name, value in asdict(self).items() if value is not None and name not in ours}
         model = _model(self.model)
         try:
             with seeded(seed, 0):
-                made = model(dim, num_classes, **{k: v for k, v in options.items() if k != "random_directions"})
+                made = model(dim, num_classes, **options)
                 if self.random_directions:
                     layer = made.transform
                     layer.initial_directions = directions.random(layer.num_directions, dim)

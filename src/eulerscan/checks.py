@@ -39,6 +39,15 @@ def ascending_error(thresholds: Tensor) -> ValueError:
     )
 
 
+def is_mapped(tensor: Tensor) -> bool:
+    """Whether vmap hides one of the axes, so that nobody may look at the values."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        if torch._C._functorch.is_batchedtensor(tensor):
+            return True
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return torch._C._functorch.is_legacy_batchedtensor(tensor)
+
+
 def check_points(points: Tensor) -> None:
     """Coordinates ``[V, dim]``."""
     if not isinstance(points, Tensor):
@@ -47,9 +56,8 @@ def check_points(points: Tensor) -> None:
         raise TypeError(f"points must be floating point, got {points.dtype}. Use points.float().")
     if points.ndim != 2 or points.shape[1] == 0:
         raise ValueError(f"points must have shape [V, dim] with dim at least 1, got {list(points.shape)}.")
-    finite = torch.isfinite(points).all(dim=1)
-    if not bool(finite.all()):
-        row = int((~finite).nonzero()[0, 0])
+    if not _is_finite(points):
+        row = int((~torch.isfinite(points).all(dim=1)).nonzero()[0, 0])
         raise ValueError(f"points must be finite, got {points[row].tolist()} at row {row}.")
 
 
@@ -177,11 +185,15 @@ def check_weights(
         if entry.is_complex():
             raise TypeError(f"weights[{i}] must be real, got {entry.dtype}.")
         converted = entry.to(points.dtype)
-        if not bool(torch.isfinite(converted).all()):
+        if not _is_finite(converted):
             bad = entry[~torch.isfinite(converted)][0].item()
             raise ValueError(f"weights[{i}] must be finite in the dtype of the points, {points.dtype}, got {bad}.")
         checked.append(converted)
     return tuple(checked)
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    return is_mapped(tensor) or bool(torch.isfinite(tensor).all())
 
 
 def _check_integers(name: str, tensor: Tensor, points: Tensor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,20 +10,18 @@ from typing import cast
 
 import torch
 import torch.distributed as dist
-import torch.distributed.nn  # see process_group
 from torch import Tensor, nn
 
 
 @contextmanager
 def process_group() -> Iterator[None]:
-    """Join the processes that ``torchrun`` started, if it did.
-
-    Functions of ``torch.distributed.nn`` have the group that is there when they are loaded as a default. Were that this one,
-    its threads would outlive it, and now and then abort a process that ends. So they are loaded before.
-    """
+    """Join the processes that ``torchrun`` started, if it did."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield
         return
+    # Its functions have the group that is there when they are loaded as a default. Were that this one, its threads would
+    # outlive it, and now and then abort a process that ends.
+    importlib.import_module("torch.distributed.nn")
     dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     try:
         yield

@@ -28,7 +28,7 @@ def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | 
     :math:`S(\lambda (t - h(\sigma)))` instead of 0 or 1, where S is the sigmoid and :math:`h(\sigma)` the height of its
     highest vertex. The result is then differentiable in points, directions, thresholds and scale. In the
     weights it always is. Forward mode, further derivatives and :mod:`torch.func` go through operations of torch, which
-    take longer.
+    take longer; under :func:`torch.vmap` these need memory for every simplex, direction and threshold.
 
     Args:
         shape: A :class:`Complex`, or anything :func:`as_complex` understands.
@@ -77,8 +77,9 @@ def thresholds(
     """
     positive(n, "n")
     check_radius(radius)
-    steps = 2 * torch.arange(n, device=device, dtype=torch.float64) - (n - 1)
-    return (steps * (radius / max(1, n - 1))).to(dtype or torch.get_default_dtype())
+    steps = 2 * torch.arange(n, dtype=torch.float64) - (n - 1)
+    # Moved at the end: not every device has float64.
+    return (steps * (radius / max(1, n - 1))).to(device=device, dtype=dtype or torch.get_default_dtype())
 
 
 def _check_grid(points: Tensor, directions: Tensor, thresholds: Tensor) -> None:

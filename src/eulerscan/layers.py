@@ -182,9 +182,10 @@ class ECTLayer(nn.Module):
         learned = [name for name, _ in self.named_parameters(recurse=False)]
         words = {"weight": "directions", "raw_thresholds": "thresholds", "log_scale": "scale"}
         options = "".join(f", learn_{word}={name in learned}" for name, word in words.items())
+        scale = self.initial_scale if self.log_scale.is_meta else self.scale.item()
         return (
             f"dim={self.dim}, num_directions={self.num_directions}, num_thresholds={self.num_thresholds}, "
-            f"radius={self.radius}, scale={self.scale.item():g}, on_sphere={self.on_sphere}{options}, "
+            f"radius={self.radius}, scale={scale:g}, on_sphere={self.on_sphere}{options}, "
             f"unit_ball={self.unit_ball}, divide_by={self.divide_by!r}, max_dim={self.max_dim}"
         )
 

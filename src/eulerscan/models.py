@@ -66,7 +66,7 @@ class Classifier(nn.Module):
         self.increments = increments
         self.num_points = num_points if num_points is None else positive(num_points, "num_points")
         self.transform = self.make_transform(dim, head, unit_ball=chosen.pop("unit_ball", True), **chosen)
-        self.head = self.make_head(self.transform, num_classes, **head).to(self.transform.weight)  # its dtype and device
+        self.head = self.make_head(self.transform, num_classes, **head).to(self.transform.weight)  # dtype and device
 
     @staticmethod
     def make_transform(dim: int, head: Options, **options: Any) -> ECTLayer:
@@ -87,7 +87,7 @@ class Classifier(nn.Module):
         """Logits ``[B, num_classes]`` of a :class:`Complex` or anything :func:`as_complex` understands."""
         if self.num_points is not None:
             shape = thin(as_complex(shape), self.num_points, at_random=self.training)
-        curves = self.transform(shape)
+        curves = self.transform(shape).to(self.transform.weight.dtype)  # float32 at least, and the head may have less
         if self.increments:
             curves = derivative(curves)
         logits: Tensor = self.head(curves)

@@ -137,7 +137,8 @@ def train(
     if not len(dataset.indices("train")):
         raise ValueError(f"The training split of {dataset.name} must hold shapes, got none.")
     device = next(model.parameters()).device
-    optimiser = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
+    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimiser = torch.optim.AdamW(learned, lr=settings.learning_rate, weight_decay=settings.weight_decay)
     kept = Kept(model, optimiser, settings, folder)
     history, best_epoch = kept.resume()
     parallel = distributed.together(model)
@@ -200,7 +201,8 @@ def _epoch(
             if settings.augmentation:
                 shapes = settings.augmentation(shapes, noise)
             labels = labels.to(weights.device)
-            loss = nn.functional.cross_entropy(model(shapes.to(weights.device)), labels, weights, reduction="sum")
+            logits = model(shapes.to(weights.device))
+            loss = nn.functional.cross_entropy(logits, labels, weights.to(logits.dtype), reduction="sum")
             # Of the whole batch, whatever the shares: processes average their gradients.
             size = float(weights[dataset.labels[batch]].sum())
             optimiser.zero_grad()

@@ -63,9 +63,11 @@ def test_a_fit_that_leaves_much_says_so_and_why(run, circle, tmp_path):
     _, err = run("fit", tmp_path / "torus.ply", *options)
     assert "the start has the Euler characteristic 2, the target 0" in err
     _, err = run("fit", circle, "-o", tmp_path / "few.csv", "--steps", 1)
-    assert "more --steps or --restarts may help" in err
+    assert "more --steps or --restarts, or more points, may help" in err
     _, err = run("fit", circle, "-o", tmp_path / "enough.csv", "--steps", 120, "--num-thresholds", 32)
     assert err == ""
+    _, err = run("fit", circle, "-o", tmp_path / "fewer.csv", "--steps", 1, "--start", tmp_path / "few.csv")
+    assert "another --start" in err
 
 
 def test_a_graph_is_tried_again_unless_told_otherwise(run, tmp_path, generator):

@@ -6,9 +6,11 @@ import torch
 from drawing import random_complex
 from torch import func
 from torch.autograd import forward_ad, functional
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import eulerscan as es
 from eulerscan.kernels import reference
+from eulerscan.models import ECTMLP
 
 SHAPE = random_complex(np.random.default_rng(3), num_points=9, top=2, dtype=torch.float64)
 THRESHOLDS = torch.linspace(-2, 2, 7, dtype=torch.float64)
@@ -18,13 +20,30 @@ POINTS, DIRECTIONS, OTHER_POINTS, OTHER_DIRECTIONS = (
 )
 
 
-def ours(points, directions, scale=3.0):
-    return es.ect(SHAPE.with_points(points), directions, THRESHOLDS, scale=scale)
+def ours(points, directions, scale=3.0, thresholds=THRESHOLDS, weights=None):
+    shape = SHAPE.with_points(points)
+    if weights is not None:
+        shape = es.Complex(points, SHAPE.simplices, weights=weights.split(SHAPE.counts))
+    return es.ect(shape, directions, thresholds, scale=scale)
 
 
-def dense(points, directions, scale=3.0):
+def dense(points, directions, scale=3.0, thresholds=THRESHOLDS, weights=None):
     layout = (SHAPE.packed_simplices, SHAPE.offsets, SHAPE.rows)
-    return reference.ect(points, directions, THRESHOLDS, torch.as_tensor(scale, dtype=torch.float64), None, *layout)
+    scale = scale if isinstance(scale, torch.Tensor) else torch.tensor(scale, dtype=torch.float64)
+    return reference.ect(points, directions, thresholds, scale, weights, *layout)
+
+
+def with_grid(transform):
+    """As a function of thresholds and weights."""
+    return lambda thresholds, weights: transform(POINTS, DIRECTIONS, 3.0, thresholds, weights)
+
+
+def dual_gradient(transform):
+    directions = DIRECTIONS.clone().requires_grad_()
+    result = transform(POINTS, directions)
+    with forward_ad.dual_level():
+        gradient = forward_ad.make_dual(torch.ones_like(result), torch.full_like(result, 2.0))
+        return tuple(forward_ad.unpack_dual(torch.autograd.grad(result, directions, gradient)[0]))
 
 
 def energy(transform):
@@ -46,6 +65,8 @@ def batched_gradients(transform):
     return old, new
 
 
+ONES = torch.ones(sum(SHAPE.counts), dtype=torch.float64)  # sums of them vanish, their derivatives do not
+SLOPES = torch.linspace(1, 2, len(ONES), dtype=torch.float64)
 BOTH = (torch.stack([POINTS, OTHER_POINTS]), torch.stack([DIRECTIONS, OTHER_DIRECTIONS]))
 
 
@@ -68,11 +89,39 @@ BOTH = (torch.stack([POINTS, OTHER_POINTS]), torch.stack([DIRECTIONS, OTHER_DIRE
         lambda f: functional.jacobian(
             lambda directions: f(POINTS, directions), DIRECTIONS, vectorize=True, strategy="forward-mode"
         ),
+        lambda f: func.jvp(with_grid(f), (THRESHOLDS, ONES), (THRESHOLDS.square(), SLOPES)),
+        lambda f: func.jacfwd(with_grid(f), argnums=(0, 1))(THRESHOLDS, ONES),
+        lambda f: func.grad(lambda w: func.grad(lambda p: f(p, DIRECTIONS, 3.0, THRESHOLDS, w).square().sum())(POINTS).sum())(
+            ONES
+        ),
+        lambda f: torch.vmap(with_grid(f))(torch.stack([THRESHOLDS, 2 * THRESHOLDS]), torch.stack([ONES, SLOPES])),
         batched_gradients,
+        dual_gradient,
     ],
 )
 def test_rules_of_torch_hold(use):
     torch.testing.assert_close(use(ours), use(dense))
+
+
+def test_scales_may_be_many():
+    scales = torch.tensor([1.0, 3.0], dtype=torch.float64)
+    many = torch.vmap(lambda scale: ours(POINTS, DIRECTIONS, scale))(scales)
+    torch.testing.assert_close(many, torch.stack([dense(POINTS, DIRECTIONS, scale) for scale in scales]))
+
+
+def test_ensembles_and_gradients_of_each_sample():
+    models, clouds = [ECTMLP(2, 3).eval() for _ in range(2)], torch.rand(4, 5, 2)
+    votes = torch.vmap(lambda *state: func.functional_call(models[0], state, (clouds,)))(*func.stack_module_state(models))
+    torch.testing.assert_close(votes, torch.stack([model(clouds) for model in models]))
+
+    def energy(parameters, cloud):
+        return func.functional_call(models[0], parameters, (cloud,)).square().sum()
+
+    parameters = dict(models[0].named_parameters())
+    each = torch.vmap(func.grad(energy), in_dims=(None, 0))(parameters, clouds)
+    for name, parameter in parameters.items():
+        alone = [torch.autograd.grad(energy(parameters, cloud), parameter)[0] for cloud in clouds]
+        torch.testing.assert_close(each[name], torch.stack(alone), rtol=1e-4, atol=1e-5)
 
 
 def test_the_exact_transform_does_not_move():
@@ -84,3 +133,19 @@ def test_the_exact_transform_does_not_move():
 def test_what_is_wrong_is_said_there_too():
     with pytest.raises(ValueError, match="scale must be positive"):
         func.jvp(lambda scale: ours(POINTS, DIRECTIONS, scale), (torch.tensor(-1.0).double(),), (torch.ones(()).double(),))
+    directions = DIRECTIONS.clone().requires_grad_()
+    result = ours(POINTS, directions)
+    ones = torch.ones_like(result)
+    with pytest.raises(NotImplementedError, match="need the transform inside the function"):
+        func.jvp(lambda gradient: torch.autograd.grad(result, directions, gradient)[0], (ones,), (ones,))
+
+
+def test_recorded_programs_hold_the_operation():
+    recorded = make_fx(lambda directions: ours(POINTS, directions))(DIRECTIONS)
+    torch.testing.assert_close(recorded(OTHER_DIRECTIONS), ours(POINTS, OTHER_DIRECTIONS))
+
+
+def test_a_compiled_program_leaves_transforms_of_torch_to_torch():
+    compiled = torch.compile(func.grad(energy(ours)))
+    torch.testing.assert_close(compiled(POINTS), func.grad(energy(dense))(POINTS))
+    torch._dynamo.reset()

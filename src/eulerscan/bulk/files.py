@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -99,8 +100,8 @@ def holds_transforms(path: Path) -> bool:
     if not path.is_file():
         return load_manifest(path) is not None
     if path.suffix.lower() == ".csv":
-        with path.open("rb") as file:
-            return file.read(5) == b"name,"
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            return file.read(5).strip('"').startswith("name")
     return path.suffix.lower() in ENDINGS
 
 
@@ -213,20 +214,32 @@ def parquet_metadata(path: Path) -> dict[str, Any]:
 
 
 def _load_csv(path: Path) -> Transforms:
-    with _naming(path), path.open(newline="", encoding="utf-8") as file:
-        beside = path.with_suffix(".json")
+    with _naming(path), path.open(newline="", encoding="utf-8-sig") as file:  # spreadsheets put a mark in front
+        beside = companion(path)
+        assert beside is not None
         if not beside.exists():
             raise ValueError(f"{beside.name} with its settings is not beside it")
         settings = Settings.from_dict(json.loads(beside.read_text(encoding="utf-8"))["settings"])
         rows = csv.reader(file)
         if next(rows, None) != ["name", *settings.columns()]:
-            raise ValueError(f"its columns are not those of {beside.name}")
+            raise ValueError(f"its columns are not those of {beside.name}, between commas")
         names: list[str] = []
         values = [np.empty((0, *settings.shape), np.float32)]
-        for name, *numbers in rows:
+        for name, *cells in filter(None, rows):
+            numbers = _numbers(cells)
+            if len(numbers) != math.prod(settings.shape) or not np.isfinite(numbers).all():
+                raise ValueError(f"line {rows.line_num} must hold a name and {math.prod(settings.shape)} numbers")
             names.append(name)
-            values.append(np.array(numbers, np.float64).astype(np.float32).reshape(1, *settings.shape))
+            values.append(numbers.reshape(1, *settings.shape))
     return Transforms(names, torch.from_numpy(np.concatenate(values)), settings)
+
+
+def _numbers(cells: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """As float32, empty where one of them is no number."""
+    try:
+        return np.array(cells, np.float64).astype(np.float32)
+    except ValueError:
+        return np.empty(0, np.float32)
 
 
 def _load_parquet(files: list[Path]) -> Transforms:

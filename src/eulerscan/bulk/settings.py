@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import directions as spheres
-from ..checks import positive
+from ..checks import check_radius, positive
 from ..complexes import Complex
 from ..functional import thresholds as even_thresholds
 from ..variants import VARIANTS, Variant
@@ -46,8 +46,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("dim", "num_directions", "num_thresholds"):
             positive(getattr(self, name), name)
-        if not 0 < self.radius < math.inf:
-            raise ValueError(f"radius must be positive and finite, got {self.radius}.")
+        check_radius(self.radius)
         if not self.scale > 0:
             raise ValueError(f"scale must be positive, got {self.scale}.")
         if self.variant not in VARIANTS:

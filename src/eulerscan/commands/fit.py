@@ -17,6 +17,7 @@ from ..plot.fits import Recorder, animate, draw_points
 from .options import check_output
 
 MUCH = 0.1  # of the difference at the start: fits that succeed leave far less
+LITTLE = 1e-4  # mean squared difference that is fine, whatever it was at the start
 
 
 def fit(
@@ -89,11 +90,11 @@ def fit(
 
 def _report_rest(found: Fit, wanted: Complex, *, bent: bool) -> None:
     """Say on standard error that much is left, and why, if that is known."""
-    if found.loss <= MUCH * found.start_loss:
+    if found.loss <= max(LITTLE, MUCH * found.start_loss):
         return
     ours, theirs = (int(shape.euler_characteristic().sum()) for shape in (found.shape, wanted))
-    if bent and ours != theirs:
+    if found.shape.max_dim > 0 and ours != theirs:  # clouds are compared with the vertices of the target alone
         why = f"the start has the Euler characteristic {ours}, the target {theirs}, which no move of vertices changes"
     else:
-        why = f"more --steps or --restarts{', or another --start,' if bent else ''} may help"
+        why = f"more --steps or --restarts, or {'another --start' if bent else 'more points'}, may help"
     print(f"warning: {found.loss / found.start_loss:.0%} of the difference at the start is left: {why}", file=sys.stderr)

@@ -1,7 +1,8 @@
 """One operation, several implementations, one signature (see :mod:`.layout`).
 
 ``eulerscan::ect`` is a torch operation: it traces, compiles and differentiates like torch's own. On the CPU it runs
-:mod:`.cpu`, elsewhere and in forward mode :mod:`.portable`; :mod:`.reference` is what both must equal, and serves under vmap.
+:mod:`.cpu`, elsewhere :mod:`.portable`; :mod:`.reference` is what both must equal. For forward mode and torch.func, which an
+operation has no rules for, :func:`ect` calls these two itself: the portable one, and under vmap the reference.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from ..checks import is_mapped
 from . import portable, reference
 
 if TYPE_CHECKING:
@@ -37,10 +39,10 @@ def ect(
     layout = (simplices, offsets, rows)
     result: Tensor
     if _traced(points):
-        if forward_ad._current_level >= 0:  # the dispatcher would drop tangents without a word
-            raise NotImplementedError("A compiled or traced transform has no derivatives in forward mode (jvp). Use backward.")
+        if _ruled():  # the dispatcher would drop tangents without a word
+            raise NotImplementedError("A compiled or traced transform has no rules for torch.func or forward mode (jvp).")
         result = torch.ops.eulerscan.ect(points, directions, thresholds, _as_tensor(scale, points), weights, *layout)
-    elif forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active():
+    elif _ruled():
         result = _by_rules(points, directions, thresholds, scale, weights, layout)
     elif _differentiated(points, directions, thresholds, scale, weights):
         result = _apply(points, directions, thresholds, scale, weights, layout)
@@ -52,7 +54,7 @@ def ect(
 def _traced(tensor: Tensor) -> bool:
     """Whether a program is being recorded, perhaps with stand-ins for tensors that have no values."""
     recorded = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
-    return recorded or type(tensor) not in ORDINARY
+    return recorded or torch._C._len_torch_dispatch_stack() > 0 or type(tensor) not in ORDINARY
 
 
 def _differentiated(*inputs: Tensor | float | None) -> bool:
@@ -64,22 +66,24 @@ def _differentiated(*inputs: Tensor | float | None) -> bool:
     return False
 
 
+def _ruled() -> bool:
+    """Whether torch's rules for forward mode or for transforms of torch.func must be applied."""
+    active: bool = torch._C._are_functorch_transforms_active()
+    return active or forward_ad._current_level >= 0
+
+
 def _by_rules(*inputs: Any) -> Tensor:
-    """In torch's own operations, which have rules for forward mode and for the transforms of torch.func."""
+    """In torch's own operations, which have such rules; where vmap hides values from all, as the reference has it."""
     points, directions, thresholds, scale, weights, layout = inputs
-    _value_of(scale)
-    tensors = (points, directions, thresholds, _as_tensor(scale, points), weights)
-    result: Tensor = (reference if any(map(_is_mapped, tensors)) else portable).ect(*tensors, *layout)
+    scale = _as_tensor(scale, points)
+    if is_mapped(scale):  # whether it is infinite cannot be asked, so it is taken for finite
+        points, thresholds, scale = points * scale, thresholds * scale, _as_tensor(1.0, points)
+    else:
+        _check_scale(scale.item())
+    tensors = (points, directions, thresholds, scale, weights)
+    mapped = any(tensor is not None and is_mapped(tensor) for tensor in tensors)
+    result: Tensor = (reference if mapped else portable).ect(*tensors, *layout)
     return result
-
-
-def _is_mapped(tensor: Tensor | None) -> bool:
-    """Whether vmap hides one of the axes, so that nobody may look at the values."""
-    while tensor is not None and torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-        if torch._C._functorch.is_batchedtensor(tensor):
-            return True
-        tensor = torch._C._functorch.get_unwrapped(tensor)
-    return tensor is not None and torch._C._functorch.is_legacy_batchedtensor(tensor)
 
 
 def _as_tensor(scale: Tensor | float, points: Tensor) -> Tensor:
@@ -101,18 +105,17 @@ def _prepare(
     points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor | float, *others: Any, keep: bool = False
 ) -> cpu.Problem | portable.Problem:
     """The problem, checked and ready for one pass, or with ``keep`` for both, in the implementation for its device."""
-    value = _value_of(scale)
+    value = float(scale.item() if isinstance(scale, Tensor) else scale)  # kernels are compiled for that
+    _check_scale(value)
     if points.is_cpu:
         return _on_cpu()(points, directions, thresholds, value, *others, keep=keep)
     return portable.Problem((points, directions, thresholds, _as_tensor(scale, points), *others))
 
 
-def _value_of(scale: Tensor | float) -> float:
+def _check_scale(value: float) -> None:
     """Values are checked where they are read, so in compiled programs too."""
-    value = float(scale.item() if isinstance(scale, Tensor) else scale)  # kernels are compiled for that
     if not value > 0:
         raise ValueError(f"scale must be positive (math.inf for the exact transform), got {value}.")
-    return value
 
 
 @cache
@@ -138,7 +141,7 @@ def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
     layout, needs = (simplices, offsets, ctx.rows), ctx.needs_input_grad[:5]
     traced, problem = _traced(gradient), ctx.problem
     ctx.problem = None  # torch frees what it saved after one pass too, though the result may live on
-    if not traced and not torch.is_grad_enabled() and not _is_mapped(gradient):
+    if not traced and not torch.is_grad_enabled() and not _ruled() and not is_mapped(gradient):
         if problem is None or not problem.is_current:
             problem = _prepare(points, directions, thresholds, scale, weights, *layout)
         return problem.differentiate(gradient, needs)  # type: ignore[no-any-return]
@@ -146,6 +149,8 @@ def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
     if traced:
         found = torch.ops.eulerscan.ect_backward(gradient, *inputs, *layout, needs)
         return [g if needed else None for g, needed in zip(found, needs, strict=True)]
+    if torch._C._functorch.is_functorch_wrapped_tensor(gradient) and not is_mapped(gradient):
+        raise NotImplementedError("Derivatives of gradients need the transform inside the function given to torch.func.")
     # Somebody wants second derivatives, or those of many gradients at once: torch's own operations have them.
     return portable.differentiate(gradient, inputs, layout, create_graph=torch.is_grad_enabled())
 

@@ -25,7 +25,7 @@ def addresses_of(tensors: Sequence[Tensor]) -> tuple[int, ...]:
         addresses = tuple([tensor.data_ptr() for tensor in tensors])
     except RuntimeError as error:
         raise NotImplementedError(
-            "The transform needs tensors that have memory of their own, got one that stands for several. Use torch.vmap."
+            "The transform needs tensors that have memory of their own, got one that stands for others."
         ) from error
     if 0 in addresses and any(tensor.data_ptr() == 0 and tensor.numel() > 0 for tensor in tensors):
         raise ValueError("A tensor must have memory to be read, got one without.")

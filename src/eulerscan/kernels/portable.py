@@ -88,8 +88,8 @@ def _block(
     coefficients = _collapse(heights.detach(), parts)  # [V, T]
     num_directions, num_thresholds = len(directions), len(thresholds)
 
-    # A vertex with coefficient zero adds nothing, but the weights behind the zero may want their gradient.
-    wanted = torch.ones_like(heights, dtype=torch.bool) if coefficients.requires_grad else coefficients != 0
+    # A vertex with coefficient zero adds nothing, but the weights behind the zero may have derivatives.
+    wanted = coefficients != 0 if parts[0].weights is None else torch.ones_like(heights, dtype=torch.bool)
     vertex, direction = wanted.nonzero(as_tuple=True)
     height, coefficient = heights[vertex, direction], coefficients[vertex, direction]
     curve = parts[0].owner[vertex] * num_directions + direction

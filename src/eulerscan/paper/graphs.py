@@ -42,11 +42,6 @@ class GraphNetwork(nn.Module):
         self.pool = networks.global_mean_pool
         self.head = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, num_classes))
 
-    @property
-    def num_parameters(self) -> int:
-        """Numbers that training changes."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
     def forward(self, shape: Shape) -> Tensor:
         complex = as_complex(shape).unit_ball()
         edges = next((s.long() for s in complex.simplices if len(s) == 2), torch.empty(2, 0, dtype=torch.int64))
