@@ -144,7 +144,9 @@ def test_the_dimension_is_that_of_the_first_shape_that_can_be_read(source, tmp_p
 
 @pytest.mark.parametrize("ending", ["npz", "csv", "parquet"])
 @pytest.mark.parametrize(
-    "settings", [SMALL, SMOOTH, Settings(3, 2, 3, variant="channels")], ids=["exact", "smooth", "channels"]
+    "settings",
+    [SMALL, SMOOTH, Settings(3, 2, 3, variant="channels"), Settings(3, 2, 3, divide_by="vertices")],
+    ids=["exact", "smooth", "channels", "divided"],
 )
 def test_a_file_is_the_same_in_every_run_and_however_many_came_at_once(source, ending, settings, tmp_path, monkeypatch):
     first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"

@@ -334,3 +334,14 @@ def test_numbers_that_are_no_coordinates_are_refused(rng):
             ECTTransformer().fit(shapes)
     with pytest.raises(TypeError, match="num_directions must be an int, got float"):
         ECTTransformer(2.5).fit(rng.normal(size=(4, 10, 3)))
+
+
+def test_divided_by_vertices_clouds_of_any_size_look_alike(rng):
+    def clouds(count):
+        return [rng.normal(size=(count, 3)) * [1, 1, length] for length in (0.1, 3) * 10]
+
+    labels = ["flat", "long"] * 10
+    model = make_pipeline(ECTTransformer(8, 16, divide_by="vertices"), SVC()).fit(clouds(50), labels)
+    assert model.score(clouds(30), labels) == model.score(clouds(300), labels) == 1
+    with pytest.raises(ValueError, match="divide_by must be None or one of vertices, simplices, peak, got 'size'"):
+        ECTTransformer(divide_by="size").fit(clouds(5))

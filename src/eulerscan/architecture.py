@@ -6,7 +6,7 @@ import difflib
 from dataclasses import asdict, dataclass
 
 from . import directions
-from .layers import DivideBy
+from .dividing import DivideBy
 from .models import MODELS, Classifier
 from .seeding import seeded
 

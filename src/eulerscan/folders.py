@@ -69,8 +69,8 @@ def load_folder(folder: Path, *, seed: int = 0, **options: Any) -> tuple[Dataset
                 f"{folder / name} must hold at least {FEWEST} shapes, for training, validation and test, "
                 f"got {labels.count(label)} that can be read."
             )
-    targets = torch.tensor(labels)
-    return Dataset(folder.name, collate(shapes), targets, tuple(files), stratified(targets, seed=seed)), failures
+    targets, names = torch.tensor(labels), tuple(str(path) for path in sources)
+    return Dataset(folder.name, collate(shapes), targets, tuple(files), stratified(targets, seed=seed), names), failures
 
 
 def readable(folder: Path, failures: list[Failure] | None = None) -> list[Path]:

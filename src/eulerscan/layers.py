@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from . import directions as spheres
 from .checks import check_radius, positive
-from .complexes import Complex
+from .dividing import DivideBy, check_divide_by, divided
 from .functional import ect
 from .functional import thresholds as even_thresholds
 from .shapes import Shape, as_complex
 from .variants import channels
-
-DivideBy = Literal["vertices", "simplices", "peak"]
 
 
 class ECTLayer(nn.Module):
@@ -89,8 +87,7 @@ class ECTLayer(nn.Module):
         super().__init__()
         if directions is not None:
             _check_directions(directions, dim)
-        if divide_by is not None and divide_by not in get_args(DivideBy):
-            raise ValueError(f"divide_by must be None or one of {', '.join(get_args(DivideBy))}, got {divide_by!r}.")
+        check_divide_by(divide_by)
         for name, count in (("dim", dim), ("num_directions", num_directions), ("num_thresholds", num_thresholds)):
             positive(count, name)
         if max_dim is not None and (isinstance(max_dim, bool) or not isinstance(max_dim, int)):
@@ -165,18 +162,7 @@ class ECTLayer(nn.Module):
             transform = ect(complex, *grid, scale=self.scale)
         else:
             transform = channels(complex, *grid, scale=self.scale, max_dim=self.max_dim)
-        if self.divide_by is None:
-            return transform
-        return transform / self._size(transform, complex).reshape(-1, *[1] * (transform.ndim - 1))
-
-    def _size(self, transform: Tensor, complex: Complex) -> Tensor:
-        """``[B]``: what the transform of each complex is divided by, 1 where that would be 0."""
-        if self.divide_by == "peak":
-            size = transform.abs().flatten(1).amax(dim=1)
-        else:
-            sizes = complex.offsets.diff(dim=1)
-            size = (sizes[0] if self.divide_by == "vertices" else sizes.sum(dim=0)).to(transform.dtype)
-        return torch.where(size > 0, size, 1.0)
+        return divided(transform, complex, self.divide_by)
 
     def extra_repr(self) -> str:
         learned = [name for name, _ in self.named_parameters(recurse=False)]

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from .checks import check_radius
 from .complexes import Complex
-from .layers import DivideBy, ECTLayer
+from .dividing import DivideBy
+from .layers import ECTLayer
 from .shapes import Shape
 
 Norm = Literal["squared", "absolute", "largest"]

@@ -15,6 +15,7 @@ from torch import Tensor
 from . import directions as spheres
 from .checks import positive
 from .complexes import Complex
+from .dividing import DivideBy, check_divide_by, divided
 from .extent import largest_norms, widened
 from .extras import require
 from .functional import thresholds as even_thresholds
@@ -53,6 +54,8 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
             threshold; ``"superlevel"``, from above; or ``"channels"``, vertices, edges and faces counted apart, as many as
             there are in :meth:`fit`.
         unit_ball: Whether to centre each shape and scale it to the unit ball first. Turn it off where place and size matter.
+        divide_by: What the transform of each shape is divided by: its number of ``"vertices"`` or ``"simplices"``, or its
+            ``"peak"``. A curve of a cloud grows with the number of points, so clouds of different sizes need ``"vertices"``.
         directions: ``"uniform"``, evenly spread; ``"random"``; or an array ``[num_directions, dim]``.
         dim: For a matrix ``[n_shapes, n_features]``: each row is a cloud of ``n_features / dim`` points, coordinates of the
             first point first.
@@ -73,8 +76,9 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         >>> from sklearn.svm import SVC
         >>> rng = np.random.default_rng(0)
         >>> clouds = [rng.normal(size=(20, 3)) * [1, 1, size] for size in (0.1, 3) * 10]
-        >>> model = make_pipeline(ECTTransformer(num_directions=8, num_thresholds=16), SVC()).fit(clouds, ["flat", "long"] * 10)
-        >>> model.predict([rng.normal(size=(50, 3)) * [1, 1, 0.1]])
+        >>> features = ECTTransformer(num_directions=8, num_thresholds=16, divide_by="vertices")
+        >>> model = make_pipeline(features, SVC()).fit(clouds, ["flat", "long"] * 10)
+        >>> model.predict([rng.normal(size=(500, 3)) * [1, 1, 0.1]])
         array(['flat'], dtype='<U4')
     """
 
@@ -88,6 +92,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         scale: float = math.inf,
         variant: Variant = "ect",
         unit_ball: bool = True,
+        divide_by: DivideBy | None = None,
         directions: Any = "uniform",
         dim: int | None = None,
         dtype: Literal["float64", "float32"] = "float64",
@@ -101,6 +106,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         self.scale = scale
         self.variant = variant
         self.unit_ball = unit_ball
+        self.divide_by = divide_by
         self.directions = directions
         self.dim = dim
         self.dtype = dtype
@@ -113,6 +119,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
             raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {self.variant!r}.")
         if self.dtype not in ("float64", "float32"):
             raise ValueError(f'dtype must be "float64" or "float32", got {self.dtype!r}.')
+        check_divide_by(self.divide_by)
         num_directions = _whole(self.num_directions, "num_directions")
         num_thresholds = _whole(self.num_thresholds, "num_thresholds")
         norms, last, dim = [], 0, None
@@ -208,7 +215,8 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         grid = (torch.from_numpy(self.directions_), torch.from_numpy(self.thresholds_))
         options = {"max_dim": self.max_dim_} if self.variant == "channels" else {}
         with torch.no_grad():
-            features: _Array = VARIANTS[self.variant](complex, *grid, scale=self.scale, **options).flatten(1).numpy()
+            transform = VARIANTS[self.variant](complex, *grid, scale=self.scale, **options)
+            features: _Array = divided(transform, complex, self.divide_by).flatten(1).numpy()
         return features
 
     def _radius(self, norms: _Array) -> float:

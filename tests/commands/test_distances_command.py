@@ -87,6 +87,22 @@ def test_transforms_that_are_made_need_not_be_made_again(run, folder, tmp_path):
     assert "ring-0.npz is no file of `eulerscan transform`" in err
 
 
+def test_clouds_are_compared_whatever_their_sizes(run, tmp_path):
+    rng = np.random.default_rng(0)
+    (tmp_path / "clouds").mkdir()
+    for name, count, length in (("long-few", 100, 4), ("long-many", 400, 4), ("round", 100, 1)):
+        np.savetxt(tmp_path / "clouds" / f"{name}.csv", rng.normal(size=(count, 3)) * [1, 1, length], delimiter=",")
+    _, err = run("distances", tmp_path / "clouds", "-o", tmp_path / "plain.csv")
+    assert "curves end at 100 to 400" in err
+    _, err = run("distances", tmp_path / "clouds", "-o", tmp_path / "divided.csv", "--divide-by", "vertices")
+    assert err == ""
+    plain, divided = (
+        np.loadtxt(tmp_path / f, delimiter=",", skiprows=1, usecols=(1, 2, 3)) for f in ("plain.csv", "divided.csv")
+    )
+    assert plain[0, 1] > plain[0, 2]  # told by number
+    assert divided[0, 1] < divided[0, 2]  # told by shape
+
+
 def test_what_a_run_could_not_read_is_reported_again(run, folder, tmp_path):
     (folder / "bad.csv").write_text("words\n")
     run("transform", folder, "-o", tmp_path / "out", "--shards", 2, "--processes", 1, status=1)

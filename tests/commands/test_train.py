@@ -2,10 +2,12 @@
 
 import csv
 import json
+import re
 import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,6 +160,29 @@ def test_evaluating_gives_the_scores_of_training(run, trained):
     assert json.loads(out)["accuracy"] == result["test_accuracy"]
     out, _ = run("evaluate", trained / "seed-0")
     assert "confusion on 4 shapes of the test split" in out
+
+
+def test_every_shape_is_judged_by_name(run, trained, folder, tmp_path):
+    out, _ = run("evaluate", trained / "seed-0", "-o", tmp_path / "shapes.csv")
+    assert "accuracy" in out
+    assert "%" in out
+    rows = list(csv.DictReader((tmp_path / "shapes.csv").read_text().splitlines()))
+    result = json.loads((trained / "seed-0" / "result.json").read_text())
+    assert 100 * np.mean([row["true class"] == row["class"] for row in rows]) == pytest.approx(result["test_accuracy"])
+    assert len({row["shape"] for row in rows}) == len(rows) == 4
+    for row in rows:
+        assert Path(row["shape"]).parent == folder / row["true class"]
+        assert 0.5 <= float(row["probability"]) <= 1
+    _, err = run("evaluate", trained / "seed-0", "-o", tmp_path / "shapes.csv", status=2)
+    assert "is there already" in err
+
+
+def test_shapes_that_reach_beyond_the_radius_are_said(run, folder, tmp_path):
+    command = ["train", "--folder", folder, *TINY, "--epochs", 1, "--no-unit-ball"]
+    _, err = run(*command, "--output", tmp_path / "near")
+    assert re.search(r"warning: \d+ shapes reach beyond --radius 1.1", err)
+    _, err = run(*command, "--radius", 2, "--output", tmp_path / "far")
+    assert "warning" not in err
 
 
 def test_a_folder_that_has_changed_is_not_evaluated_as_if_it_had_not(run, folder, tmp_path):

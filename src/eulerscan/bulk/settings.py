@@ -12,6 +12,7 @@ from torch import Tensor
 from .. import directions as spheres
 from ..checks import check_radius, positive
 from ..complexes import Complex
+from ..dividing import DivideBy, check_divide_by, divided
 from ..functional import thresholds as even_thresholds
 from ..variants import VARIANTS, Variant
 
@@ -27,6 +28,7 @@ class Settings:
         scale: Steepness of the sigmoid; ``inf`` is the exact transform.
         variant: The transform itself, or one of its relatives in :mod:`eulerscan.variants`.
         unit_ball: Whether each shape is centred and scaled to norm 1 first.
+        divide_by: What the transform of each shape is divided by, as in :class:`~eulerscan.ECTLayer`.
         reading: Options of :func:`eulerscan.read`.
 
     Example:
@@ -41,6 +43,7 @@ class Settings:
     scale: float = math.inf
     variant: Variant = "ect"
     unit_ball: bool = True
+    divide_by: DivideBy | None = None
     reading: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -51,6 +54,7 @@ class Settings:
             raise ValueError(f"scale must be positive, got {self.scale}.")
         if self.variant not in VARIANTS:
             raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {self.variant!r}.")
+        check_divide_by(self.divide_by)
         if "dtype" in self.reading:
             raise ValueError("dtype is no option here: shapes are transformed in float64, and transforms stored in float32.")
 
@@ -75,7 +79,8 @@ class Settings:
         """The transforms of shapes, ``[B, T, H]`` or ``[B, K, T, H]``; each depends on no other shape."""
         complex = self._placed(complex)
         options = {"max_dim": self.dim} if self.variant == "channels" else {}
-        return VARIANTS[self.variant](complex, self.directions, self.thresholds, scale=self.scale, **options).float()
+        transform = VARIANTS[self.variant](complex, self.directions, self.thresholds, scale=self.scale, **options)
+        return divided(transform, complex, self.divide_by).float()
 
     def beyond(self, complex: Complex) -> int:
         """How many shapes have points beyond the radius, which no threshold reaches."""

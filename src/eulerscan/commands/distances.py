@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +27,8 @@ from .options import Files, check_output, report_beyond, report_failures
 from .plot import FIGURES
 from .recipe import Recipe
 from .transform import find_files
+
+CLOUD = 10  # Euler characteristic above which a shape is taken for a cloud of points
 
 
 def distances(
@@ -86,6 +89,7 @@ def distances(
         found = _transform(source, settings, failures, quiet)
     if not found.names:
         raise ValueError(f"{files[0]} holds no shapes.")
+    _report_sizes(found)
     matrix = _turned(found, folder, p, quiet) if turned else _matrix(found, p)
     with replacing(output) as partial:
         rows = [[name, *(f"{value:.9g}" for value in row)] for name, row in zip(found.names, matrix.tolist(), strict=True)]
@@ -107,6 +111,18 @@ def _transform(source: Source, settings: Settings, failures: list[Failure], quie
     report_beyond(sum(beyond), settings.radius)
     names = [name for some, _ in pieces for name in some]
     return Transforms(names, torch.cat([torch.from_numpy(values) for _, values in pieces]), settings)
+
+
+def _report_sizes(found: Transforms) -> None:
+    """Say on standard error that clouds of different sizes are compared: what they end at outweighs how they rise."""
+    ends = found.transforms[..., -1].flatten(1).median(dim=1).values  # Euler characteristics, where the radius is large enough
+    low, high = float(ends.min()), float(ends.max())
+    if found.settings.variant == "ect" and found.settings.divide_by is None and low >= CLOUD and high > 1.1 * low:
+        print(
+            f"warning: curves end at {low:g} to {high:g}, as those of clouds with so many points do, and distances tell little "
+            "else. --divide-by vertices compares clouds of any size",
+            file=sys.stderr,
+        )
 
 
 def _matrix(found: Transforms, p: float) -> Tensor:

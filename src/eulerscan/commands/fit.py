@@ -36,12 +36,12 @@ def fit(
     animation: Path | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Fit a cloud of points to a shape, or bend one shape to another, by their transforms alone.
+    """Fit a cloud of points to the vertices of a shape, or bend one shape to another, by their transforms alone.
 
     Example: `eulerscan fit bunny.obj --num-points 500 --output sparse.ply --figure fit.png`
 
     Args:
-        target: File of the wanted shape: a mesh, points, a graph or an image.
+        target: File of the wanted shape: a mesh, points, a graph or an image. To a cloud only its vertices count.
         output: File for the result: .ply, .csv, .xyz, .npy, .npz for points; .ply, .obj, .off, .stl, .npz for meshes.
         num_points: Size of the cloud. Default: as many points as the target has vertices.
         start: File of a shape to begin with, whose connectivity stays and whose vertices move. Default: random points.

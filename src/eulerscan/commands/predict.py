@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import torch
+from torch import nn
 from tyro.conf import arg
 
 from .. import datasets
@@ -22,28 +23,44 @@ from ..tables import aligned, comma_separated
 from ..training import evaluate as score
 from .options import Files, Run, check_output, find_paths, report_failures
 
-FILES_AT_ONCE = 64
+SHAPES_AT_ONCE = 64
 _KINDS = {0: "cloud of points", 1: "graph", 2: "mesh"}  # by the dimension of their largest simplices
 
 
-def evaluate(run: Run, /, *, split: str = "test", as_json: bool = False) -> int:
+def evaluate(
+    run: Run,
+    /,
+    *,
+    split: str = "test",
+    output: Annotated[Path | None, arg(aliases=["-o"])] = None,
+    as_json: bool = False,
+    overwrite: bool = False,
+) -> int:
     """Scores and confusion matrix of a trained model on its data set.
 
     Args:
         run: Folder of a run, such as runs/letter-low-cnn-4k/seed-0.
         split: train, val or test.
+        output: Where to write each shape of the split, its true class, the predicted one and its probability as CSV: its file,
+            or its number where the data set has no files.
         as_json: Print JSON instead of tables.
+        overwrite: Replace the output if it is there already.
     """
+    check_output(output, overwrite)
     model, config = load(run)
     dataset, failed = _data(config)
     if split not in dataset.splits:
         raise ValueError(f"--split must be one of {', '.join(dataset.splits)}, got {split!r}.")
     check_same_data(config, dataset)
     metrics = score(model, dataset, split)
+    if output is not None:
+        with replacing(output) as partial:
+            rows = _verdicts(model, dataset, split)
+            partial.write_text(comma_separated(["shape", "true class", "class", "probability"], rows), encoding="utf-8")
     if as_json:
         print(json.dumps({**metrics.summary(), "count": metrics.count, "confusion": metrics.confusion.tolist()}))
         return report_failures(failed)
-    print(aligned(["score", "value"], [[name, f"{value:.2f}"] for name, value in metrics.summary().items()]))
+    print(aligned(["score", "value"], [[name, _figure(name, value)] for name, value in metrics.summary().items()]))
     if not (run / "result.json").exists():
         print("\nthe run is not finished: these are the scores of its best epoch so far")
     print(f"\nconfusion on {metrics.count} shapes of the {split} split, a row for each true class")
@@ -53,6 +70,25 @@ def evaluate(run: Run, /, *, split: str = "test", as_json: bool = False) -> int:
         )
     )
     return report_failures(failed)
+
+
+def _figure(name: str, value: float) -> str:
+    return f"{value:.4g}" if name == "loss" else f"{value:.2f} %"
+
+
+@torch.no_grad()
+def _verdicts(model: nn.Module, dataset: Dataset, split: str) -> list[list[Any]]:
+    """Shape, true class, predicted class and its probability, for every shape of a split."""
+    rows: list[list[Any]] = []
+    model.eval()
+    for indices in dataset.indices(split).split(SHAPES_AT_ONCE):
+        shapes, labels = dataset.__getitems__(indices)
+        sure, best = model(shapes).softmax(dim=1).max(dim=1)
+        for index, *verdict in zip(indices.tolist(), labels.tolist(), best.tolist(), sure.tolist(), strict=True):
+            true, found, probability = verdict
+            name = dataset.names[index] if dataset.names else str(index)
+            rows.append([name, dataset.classes[true], dataset.classes[found], probability])
+    return rows
 
 
 @torch.no_grad()
@@ -79,8 +115,8 @@ def predict(
     paths = find_paths(files, failures)
     rows: list[list[Any]] = []
     strangers: list[tuple[Path, int]] = []
-    for start in progress(range(0, len(paths), FILES_AT_ONCE), "predicting"):
-        chunk = [(path, try_to_read(path, failures, **options)) for path in paths[start : start + FILES_AT_ONCE]]
+    for start in progress(range(0, len(paths), SHAPES_AT_ONCE), "predicting"):
+        chunk = [(path, try_to_read(path, failures, **options)) for path in paths[start : start + SHAPES_AT_ONCE]]
         read = [(path, shape) for path, shape in chunk if shape is not None]
         for path, shape in list(read):
             if reason := _unfit(shape, config):

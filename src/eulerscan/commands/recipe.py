@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ..bulk import Settings, Source, first_dimension
+from ..dividing import DivideBy
 from ..variants import Variant
 from .options import parse_pairs
 
@@ -22,6 +23,8 @@ class Recipe:
         variant: The transform, or a relative: integrated (sect), growth from threshold to threshold (derivative), from above
             (superlevel), or vertices, edges and faces apart (channels).
         unit_ball: Centre each shape and scale it to norm 1, or take the coordinates as they are in the file.
+        divide_by: What the transform of each shape is divided by: its number of vertices or simplices, or its peak. Clouds of
+            different sizes can be compared if divided by their vertices. Default: nothing.
         dim: Dimension of the space of the shapes. Default: that of the first.
         data: Options of reading the files, such as `weighted=true` or `threshold=0.3` for images.
     """
@@ -32,6 +35,7 @@ class Recipe:
     scale: float = math.inf
     variant: Variant = "ect"
     unit_ball: bool = True
+    divide_by: DivideBy | None = None
     dim: int | None = None
     data: tuple[str, ...] = ()
 
@@ -54,5 +58,6 @@ class Recipe:
             self.scale,
             self.variant,
             self.unit_ball,
+            self.divide_by,
             parse_pairs(self.data),
         )

@@ -15,13 +15,14 @@ from .. import datasets, distributed
 from ..architecture import Architecture
 from ..atomic import replacing
 from ..datasets import Dataset
+from ..extent import largest_norms
 from ..extras import require
 from ..folders import Failure, load_folder
 from ..keeping import Epoch
 from ..runs import Config, start
 from ..tables import aligned
 from ..training import Training
-from .options import parse_pairs, report_failures
+from .options import parse_pairs, report_beyond, report_failures
 
 
 def train(
@@ -67,6 +68,8 @@ def train(
     output = output or Path("runs") / "-".join(filter(None, [dataset or Path(folder or "").name, model.model, model.preset]))
     with distributed.process_group():
         found, source, failed = _data(dataset, folder, parse_pairs(data))
+        if distributed.is_first():
+            _report_beyond(found, model)
         results = []
         for seed in range(training.seed, training.seed + seeds):
             settings = replace(training, seed=seed)
@@ -100,6 +103,14 @@ def _data(name: str | None, folder: Path | None, options: dict[str, Any]) -> tup
     seed = options.pop("seed", 0)
     found, failed = load_folder(folder, seed=seed, **options)
     return found, {"folder": str(folder), "seed": seed, "options": options}, failed
+
+
+def _report_beyond(dataset: Dataset, model: Architecture) -> None:
+    """Say how many shapes of the training split reach beyond the largest threshold."""
+    layer = model.build(dataset.shapes.dim, len(dataset.classes)).transform
+    if not layer.unit_ball:
+        norms = largest_norms(dataset.shapes[dataset.indices("train")])
+        report_beyond(int((norms > layer.radius).sum()), layer.radius)
 
 
 def summarise(results: list[dict[str, Any]]) -> dict[str, Any]:

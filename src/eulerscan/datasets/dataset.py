@@ -29,6 +29,7 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
         labels: The class of each, ``[B]``, int64.
         classes: The names of the classes.
         splits: Which shapes are for what: ``{"train": indices, "val": indices, "test": indices}``. No shape is in two.
+        names: Of the shapes, such as the files that they come from; empty where they have none.
 
     Example:
         >>> squares = Complex(torch.rand(6, 2), batch=torch.tensor([0, 0, 1, 1, 2, 2]))
@@ -45,10 +46,13 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
     labels: Tensor
     classes: tuple[str, ...]
     splits: dict[str, Tensor] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         count = self.shapes.num_complexes
         _check_labels(self.labels, count, len(self.classes))
+        if len(self.names) not in (0, count):
+            raise ValueError(f"names must have one entry a shape, {count} of them, or none, got {len(self.names)}.")
         owner: Tensor = torch.zeros(count, dtype=torch.int64)  # which split has the shape, counted from one
         for number, (name, indices) in enumerate(self.splits.items(), start=1):
             if not isinstance(indices, Tensor) or indices.dtype != torch.int64 or indices.ndim != 1:
