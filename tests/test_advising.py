@@ -78,6 +78,16 @@ def test_without_the_unit_ball_the_radius_is_a_tenth_above_the_largest_norm():
     assert advise(shape, unit_ball=True).radius == 1.1
 
 
+def test_clouds_of_different_sizes_are_to_be_divided_by_them(rng):
+    clouds = [torch.tensor(rng.normal(size=(count, 2))) for count in (20, 30)]
+    advice = advise(clouds)
+    assert advice.divide_by == advice.layer().divide_by == "vertices"
+    assert "20 to 30" in advice.reasons["divide_by"]
+    assert "divide_by='vertices'" in advice.python()
+    assert advise(clouds[:1]).divide_by is None
+    assert advise(star(3)).divide_by is None
+
+
 def test_sizes_and_places_that_differ_ask_for_the_unit_ball():
     shape = star(3)
     larger = advise(es.collate([shape, shape.with_points(3 * shape.points)]))

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .checks import positive
 from .complexes import Complex
+from .dividing import DivideBy
 from .extent import largest_norms, widened
 from .layers import ECTLayer
 from .resolution import Sampled, choose_directions, choose_thresholds, percent, yardstick_of
@@ -23,8 +24,8 @@ class Advice:
 
     Attributes:
         dim: Dimension of the space of the shapes.
-        num_directions, num_thresholds, radius, scale, unit_ball: As in :class:`ECTLayer`.
-        reasons: One sentence for each of these five names.
+        num_directions, num_thresholds, radius, scale, unit_ball, divide_by: As in :class:`ECTLayer`.
+        reasons: One sentence for each of these six names.
     """
 
     dim: int
@@ -33,6 +34,7 @@ class Advice:
     radius: float
     scale: float
     unit_ball: bool
+    divide_by: DivideBy | None
     reasons: dict[str, str]
 
     def layer(self) -> ECTLayer:
@@ -44,13 +46,15 @@ class Advice:
             radius=self.radius,
             scale=self.scale,
             unit_ball=self.unit_ball,
+            divide_by=self.divide_by,
         )
 
     def python(self) -> str:
         """The line of Python that makes the layer."""
+        division = "" if self.divide_by is None else f", divide_by={self.divide_by!r}"
         return (
             f"ECTLayer(dim={self.dim}, num_directions={self.num_directions}, num_thresholds={self.num_thresholds}, "
-            f"radius={self.radius:g}, scale={self.scale:g}, unit_ball={self.unit_ball})"
+            f"radius={self.radius:g}, scale={self.scale:g}, unit_ball={self.unit_ball}{division})"
         )
 
 
@@ -95,6 +99,7 @@ def advise(
     yardstick = yardstick_of(shapes)
     count, why_count = choose_thresholds(shapes, yardstick, tolerance)
     views, why_views = choose_directions(shapes, count, yardstick, tolerance)
+    divide_by, why_divide_by = _choose_divide_by(complex)
     step = 2 * radius / (count - 1)
     why_scale = (
         f"The sigmoid rises over one step of the grid ({step:.3g}): no vertex has less than 42 % of the largest gradient, and "
@@ -106,8 +111,9 @@ def advise(
         "num_thresholds": why_count,
         "num_directions": why_views,
         "scale": why_scale,
+        "divide_by": why_divide_by,
     }
-    return Advice(complex.dim, views, count, radius, float(f"{4 / step:.4g}"), normalise, reasons)
+    return Advice(complex.dim, views, count, radius, float(f"{4 / step:.4g}"), normalise, divide_by, reasons)
 
 
 def _choose_unit_ball(complex: Complex, labels: Sequence[str] | None) -> tuple[bool, str]:
@@ -133,6 +139,19 @@ def _choose_unit_ball(complex: Complex, labels: Sequence[str] | None) -> tuple[b
     return (
         True,
         f"All shapes are centred and of one size, {largest:.3g}: in the unit ball the usual radius and scale suit them.",
+    )
+
+
+def _choose_divide_by(complex: Complex) -> tuple[DivideBy | None, str]:
+    counts = complex.offsets[0].diff()
+    fewest, most = int(counts.min()), int(counts.max())
+    if complex.max_dim > 0:
+        return None, "Curves of shapes with edges end at their Euler characteristics, which tell something of their form."
+    if fewest == most:
+        return None, f"All clouds have {most} points, so their curves end at the same height."
+    return (
+        "vertices",
+        f"Curves of clouds end at their numbers of points, here {fewest} to {most}: divided by them, form counts.",
     )
 
 

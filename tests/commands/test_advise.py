@@ -49,7 +49,7 @@ def test_json_holds_the_same(run, clouds):
     assert found["dim"] == 2
     assert found["unit_ball"] is False
     assert 1.9 < found["radius"] < 3
-    assert set(found["reasons"]) == {"unit_ball", "radius", "num_thresholds", "num_directions", "scale"}
+    assert set(found["reasons"]) == {"unit_ball", "radius", "num_thresholds", "num_directions", "scale", "divide_by"}
     assert "--no-unit-ball --data dtype=null" in found["command"]
     assert f"num_directions={found['num_directions']}" in found["python"]
 

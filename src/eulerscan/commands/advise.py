@@ -20,7 +20,7 @@ from ..folders import Failure, try_to_read
 from ..tables import aligned
 from .options import Files, find_paths, parse_pairs, report_failures
 
-SETTINGS = ("unit_ball", "radius", "num_thresholds", "num_directions", "scale")
+SETTINGS = ("unit_ball", "radius", "num_thresholds", "num_directions", "scale", "divide_by")
 
 
 def advise(
@@ -105,9 +105,14 @@ def _table(advice: Advice) -> str:
     for name in SETTINGS:
         value = getattr(advice, name)
         lines = textwrap.wrap(advice.reasons[name].replace(" %", "\N{NO-BREAK SPACE}%"), width)
-        shown = ("yes" if value else "no") if isinstance(value, bool) else f"{value:g}"
-        rows += [[name.replace("_", " "), shown, lines[0]], *(["", "", line] for line in lines[1:])]
+        rows += [[name.replace("_", " "), _shown(value), lines[0]], *(["", "", line] for line in lines[1:])]
     return aligned(["setting", "value", "why"], rows).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def _shown(value: str | float | None) -> str:
+    if isinstance(value, bool) or value is None:
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _command(files: Sequence[Path], advice: Advice, data: Sequence[str]) -> str:
@@ -115,6 +120,7 @@ def _command(files: Sequence[Path], advice: Advice, data: Sequence[str]) -> str:
     words = ["eulerscan", "transform", *map(str, files), "-o", "transforms.npz"]
     words += ["--num-directions", str(advice.num_directions), "--num-thresholds", str(advice.num_thresholds)]
     words += ["--radius", f"{advice.radius:g}", *([] if advice.unit_ball else ["--no-unit-ball"])]
+    words += [] if advice.divide_by is None else ["--divide-by", advice.divide_by]
     return shlex.join(words + (["--data", *data] if data else []))
 
 
