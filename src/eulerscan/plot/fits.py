@@ -48,7 +48,7 @@ class Recorder:
 
 def draw_points(before: Complex, after: Complex, target: Complex, path: Path | str) -> None:
     """Two pictures side by side: the target in grey, and on it the state after the first step, and the last."""
-    picture = figure(8, 4)
+    picture = figure(8, 4.5)
     for column, (shape, title) in enumerate(((before, "first step"), (after, "result"))):
         _draw_over(target, shape, _axes(picture, target.dim, 1, 2, 1 + column))
         picture.axes[-1].set_title(f"{title} in red, target in grey")
