@@ -21,6 +21,12 @@ def positive(n: int, name: str) -> int:
     return n
 
 
+def check_bool(value: bool, name: str) -> None:
+    """A switch. A number would pass for one, though whoever gives it means something else: a tolerance, say."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+
+
 def check_radius(radius: float) -> None:
     """How far out thresholds reach."""
     if not 0 < radius < math.inf:

@@ -300,6 +300,12 @@ def test_slips_are_named_before_any_work(run, graphs, tmp_path):
     assert "is there already. Use --overwrite" in err
 
 
+def test_a_tolerance_is_no_way_to_merge(run, folder, tmp_path):
+    _, err = run("transform", folder, "-o", tmp_path / "out.npz", "--data", "merge=0.001", status=2)
+    assert "merge must be True or False, got 0.001." in err
+    assert list(tmp_path.iterdir()) == [folder]
+
+
 def test_a_process_forks_only_while_it_has_one_thread_and_no_kernels(monkeypatch):
     command = importlib.import_module("eulerscan.commands.transform")
     monkeypatch.setattr(command.sys, "platform", "linux")

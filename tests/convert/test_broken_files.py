@@ -10,6 +10,7 @@ from writing import MESHES, PLY, RING, array, arrays, picture, save, written
 
 import eulerscan as es
 from eulerscan.convert import READABLE
+from eulerscan.convert.many import read_many
 
 GARBAGE = b"\x07" + np.random.default_rng(0).bytes(3000)
 
@@ -143,6 +144,24 @@ def test_options_of_another_kind_of_file_are_named(tmp_path):
 def test_a_wrong_option_is_named(tmp_path):
     with pytest.raises(ValueError, match="pixels must be"):
         es.read(written(tmp_path, "a.png", picture("png")), pixels="squares")
+
+
+@pytest.mark.parametrize("value", [0.001, 1, 0, "false", None])
+@pytest.mark.parametrize("kind", ["obj", "stl", "ply", "off", "glb"])
+def test_a_tolerance_is_no_way_to_merge(kind, value, tmp_path):
+    path = save(MESHES["sphere"], tmp_path, kind)
+    with pytest.raises(TypeError, match=f"merge must be True or False, got {value!r}\\."):
+        es.read(path, merge=value)
+    batches, errors = read_many([path], merge=value)
+    assert not batches
+    assert str(errors[0]) == f"merge must be True or False, got {value!r}."
+
+
+@pytest.mark.parametrize("value", [0.5, 1, "true", None])
+@pytest.mark.parametrize("name", ["weighted"])
+def test_a_switch_of_images_is_on_or_off(name, value, tmp_path):
+    with pytest.raises(TypeError, match=f"{name} must be True or False, got {value!r}\\."):
+        es.read(written(tmp_path, "a.png", picture("png")), **{name: value})
 
 
 @pytest.mark.parametrize(("name", "library"), [("a.stl", "trimesh"), ("a.png", "PIL"), ("a.gml", "networkx")])

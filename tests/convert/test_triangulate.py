@@ -147,6 +147,12 @@ def test_a_radius_below_zero_is_named(alpha):
         alpha_complex(torch.rand(4, 2), alpha)
 
 
+@pytest.mark.parametrize("make", [delaunay, lambda points, merge: alpha_complex(points, 1.0, merge=merge)])
+def test_a_tolerance_is_no_way_to_merge(make):
+    with pytest.raises(TypeError, match=r"merge must be True or False, got 0\.001\."):
+        make(torch.rand(5, 2), merge=0.001)
+
+
 def test_a_lattice_far_from_the_origin_is_triangulated_like_one_near_it():
     near = torch.cartesian_prod(torch.arange(5.0), torch.arange(5.0)) * 0.25
     assert delaunay(near + 1e6).counts == delaunay(near).counts

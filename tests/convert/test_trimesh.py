@@ -139,3 +139,9 @@ def test_unsound_meshes_are_named(vertices, faces, error, text):
 def test_what_is_no_geometry_is_named():
     with pytest.raises(TypeError, match=r"geometry must be a Trimesh.*got FilePathResolver"):
         from_trimesh(trimesh.resolvers.FilePathResolver("."))
+
+
+@pytest.mark.parametrize("geometry", [trimesh.creation.box(), trimesh.PointCloud([[0.0, 0, 0]]), []])
+def test_a_tolerance_is_no_way_to_merge(geometry):
+    with pytest.raises(TypeError, match=r"merge must be True or False, got 0\.001\."):
+        from_trimesh(geometry, merge=0.001)

@@ -57,6 +57,7 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
 
     Raises:
         ValueError: What is wrong with the file, by name.
+        TypeError: An option that files of this kind do not have, or one that is no bool where it is on or off.
         FileNotFoundError, IsADirectoryError, PermissionError: As for any file.
 
     Example:

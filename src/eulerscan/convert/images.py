@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..checks import check_bool
 from ..complexes import Complex
 from .freudenthal import cubes, lattice_points
 
@@ -87,8 +88,7 @@ def from_images(
     if pixels not in ("cells", "vertices"):
         raise ValueError(f'pixels must be "cells" or "vertices", got {pixels!r}.')
     steps = _spacing(spacing, array.ndim - 1)
-    if not isinstance(weighted, bool):
-        raise TypeError(f"weighted must be True or False, got {weighted!r}.")
+    check_bool(weighted, "weighted")
     bound = _threshold(threshold, weighted)
     values: _Array
     if weighted:

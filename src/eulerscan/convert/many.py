@@ -52,7 +52,8 @@ def read_many(paths: Sequence[str | os.PathLike[str]], **options: Any) -> tuple[
         {1: FileNotFoundError(2, 'No such file or directory')}
     """
     together = None
-    if options.keys() <= _OPTIONS:
+    # What is no switch is refused file by file, as by read.
+    if options.keys() <= _OPTIONS and isinstance(options.get("merge", True), bool):
         together = _assembled({i: mesh for i, path in enumerate(paths) if (mesh := plain_mesh(path))}, **options)
     found: dict[int, list[Batch]] = {}
     if together is not None:

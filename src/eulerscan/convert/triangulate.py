@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import check_points
+from ..checks import check_bool, check_points
 from ..complexes import Complex
 from ..extras import require
 from ..shapes import as_tensor
@@ -129,6 +129,7 @@ def _cells(points: Tensor | _Array, merge: bool) -> tuple[Tensor, _Array]:
     """The points that remain, and the cells of highest dimension ``[rank + 1, n]`` of their triangulation."""
     points = as_tensor(points, "points")
     check_points(points)
+    check_bool(merge, "merge")
     kept = _different(points, merge)
     points = points if kept is None else points[torch.from_numpy(kept).to(points.device)]
     flat = _in_their_span(_coordinates(points), torch.finfo(points.dtype).eps)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ..checks import check_points
+from ..checks import check_bool, check_points
 from ..complexes import Complex
 from ..simplices import unique
 from .merging import first_of_equals
@@ -50,6 +50,7 @@ def from_trimesh(geometry: Any, *, merge: bool = True, dtype: torch.dtype | None
 
 def assembled(parts: Sequence[Part], *, merge: bool, dtype: torch.dtype | None) -> Complex:
     """One complex of all parts, as :func:`from_trimesh` says."""
+    check_bool(merge, "merge")
     points, edges, triangles, clouds = _joined(parts)
     check_points(torch.from_numpy(points))
     if merge:
