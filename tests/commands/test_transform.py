@@ -110,6 +110,16 @@ def test_weighted_images_count_by_their_weights(run, tmp_path, rng):
     np.testing.assert_allclose(last, np.full(32, float(shape.euler_characteristic())), rtol=1e-5)
 
 
+def test_dark_shapes_are_inverted_by_an_option(run, tmp_path, rng):
+    image = rng.integers(1, 255, (6, 7), dtype=np.uint8)
+    for name, values in (("dark", image), ("light", 255 - image)):
+        (tmp_path / name).mkdir()
+        Image.fromarray(values).save(tmp_path / name / "a.png")
+    run("transform", tmp_path / "dark", "-o", tmp_path / "dark.npz", "--data", "invert=true", "threshold=0.3")
+    run("transform", tmp_path / "light", "-o", tmp_path / "light.npz", "--data", "threshold=0.3")
+    np.testing.assert_array_equal(*(loaded(tmp_path / f"{name}.npz")["transforms"] for name in ("dark", "light")))
+
+
 def test_tables_hold_the_same_numbers(run, folder, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     for ending in ("npz", "csv", "parquet"):

@@ -158,7 +158,7 @@ def test_a_tolerance_is_no_way_to_merge(kind, value, tmp_path):
 
 
 @pytest.mark.parametrize("value", [0.5, 1, "true", None])
-@pytest.mark.parametrize("name", ["weighted"])
+@pytest.mark.parametrize("name", ["weighted", "invert"])
 def test_a_switch_of_images_is_on_or_off(name, value, tmp_path):
     with pytest.raises(TypeError, match=f"{name} must be True or False, got {value!r}\\."):
         es.read(written(tmp_path, "a.png", picture("png")), **{name: value})

@@ -110,6 +110,21 @@ def test_images_are_read_with_the_options_of_from_image(kind, tmp_path):
     assert es.read(path, spacing=0.5, dtype=torch.float64).points.dtype == torch.float64
 
 
+@pytest.mark.parametrize("kind", ["png", "tiff", "bmp"])
+def test_dark_shapes_are_read_inverted(kind, tmp_path):
+    path = written(tmp_path, f"ring.{kind}", picture(kind, 255 - RING))
+    for options in ({}, {"pixels": "vertices"}, {"weighted": True, "threshold": 0.3}):
+        assert es.read(path, invert=True, **options).counts == from_image(RING, **options).counts
+    assert es.read(path, invert=False).counts == from_image(255 - RING).counts
+
+
+def test_the_paper_of_a_drawing_may_be_transparent(tmp_path):
+    drawing = Image.new("LA", (8, 9))
+    drawing.putalpha(Image.fromarray(RING))
+    drawing.save(tmp_path / "ring.png")
+    assert es.read(tmp_path / "ring.png", invert=True).counts == from_image(RING).counts
+
+
 def test_a_jpeg_is_read(tmp_path):
     assert es.read(written(tmp_path, "ring.jpg", picture("jpeg", RING.repeat(8, 0).repeat(8, 1)))).euler_characteristic() == 0
 

@@ -153,6 +153,40 @@ def test_weights_are_intensities_and_black_is_left_out():
     assert len(from_image(image, weighted=True, threshold=0.5, pixels="vertices").points) == 1
 
 
+def assert_same(one, other):
+    assert torch.equal(one.points, other.points)
+    assert torch.equal(one.packed_simplices, other.packed_simplices)
+    assert (one.packed_weights is None) == (other.packed_weights is None)
+    assert one.packed_weights is None or torch.equal(one.packed_weights, other.packed_weights)
+
+
+@pytest.mark.parametrize("pixels", ["cells", "vertices"])
+@pytest.mark.parametrize("options", [{}, {"threshold": 0.2}, {"weighted": True}, {"weighted": True, "threshold": 0.2}])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.bool_, np.int8, np.float32])
+def test_an_inverted_image_is_its_negative(dtype, options, pixels):
+    """To the bit, in every way to read one: also of pixels on the threshold."""
+    white = np.iinfo(dtype).max if np.dtype(dtype).kind == "u" else 1
+    chosen = np.array([0, 1, 2, 4, 5]) / 5 if np.dtype(dtype).kind in "uf" else np.array([0, 1])
+    image = (np.random.default_rng(0).choice(chosen, (2, 6, 7)) * white).astype(dtype)
+    negative = white - image.astype(np.float64)
+    negative = negative if np.dtype(dtype).kind == "f" else negative.astype(dtype)
+    assert_same(from_images(image, pixels=pixels, invert=True, **options), from_images(negative, pixels=pixels, **options))
+    assert_same(from_image(image, pixels=pixels, invert=True, **options), from_image(negative, pixels=pixels, **options))
+
+
+def test_the_dark_part_is_the_shape_and_its_darkness_the_weight():
+    image = np.array([[255, 204, 0]], dtype=np.uint8)
+    assert from_image(image, invert=True, pixels="vertices").points.tolist() == [[2, 0]]
+    complex = from_image(image, invert=True, weighted=True, pixels="vertices")
+    torch.testing.assert_close(complex.weights[0], torch.tensor([0.2, 1.0]))
+    assert len(from_image(image, invert=True, threshold=51 / 255, pixels="vertices").points) == 1
+    assert len(from_image(image, invert=True, threshold=0.19, pixels="vertices").points) == 2
+
+
+def test_the_least_of_signed_integers_is_inverted_without_running_over():
+    assert from_image(np.array([[-128, 127]], dtype=np.int8), invert=True, pixels="vertices").points.tolist() == [[0, 0]]
+
+
 def test_many_images_are_what_they_are_alone():
     rng = np.random.default_rng(0)
     images = rng.random((5, 6, 7))
@@ -212,10 +246,25 @@ def test_what_is_transparent_is_background():
     assert from_image(image, pixels="vertices").points.tolist() == [[1, -1]]
 
 
+def test_what_is_transparent_is_background_of_dark_shapes_too():
+    image = Image.new("RGBA", (4, 66), (0, 0, 0, 0))
+    for opacity in range(256):  # white on white, in spite of rounding
+        image.putpixel((opacity % 4, 2 + opacity // 4), (255, 255, 255, opacity))
+    image.putpixel((1, 1), (0, 0, 0, 255))
+    image.putpixel((2, 1), (0, 0, 0, 102))
+    assert from_image(image, invert=True, pixels="vertices").points.tolist() == [[1, -1]]
+    torch.testing.assert_close(
+        from_image(image, invert=True, weighted=True, pixels="vertices").weights[0], torch.tensor([1, 0.4])
+    )
+
+
 @pytest.mark.parametrize(
     ("image", "options", "error", "text"),
     [
         (np.zeros((3, 3)), {}, ValueError, "image has no foreground: no pixel is larger than 0.5, got values from 0 to 0"),
+        (np.ones((3, 3)), {"invert": True}, ValueError, "no pixel of the inverted image is larger than 0.5, got values from 0"),
+        (np.ones((3, 3)), {"invert": "yes"}, TypeError, "invert must be True or False, got 'yes'"),
+        (Image.new("RGBA", (3, 3)), {"invert": 1}, TypeError, "invert must be True or False, got 1"),
         (np.zeros((0, 3)), {}, ValueError, "got no pixels"),
         (np.zeros(3), {}, ValueError, r"must have shape \[rows, columns\] or \[i, j, k\], got \[3\]"),
         (np.array([[0.0, np.nan]]), {}, ValueError, r"image must be finite, got nan at \[0, 1\]"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from ..checks import check_bool
 from ..complexes import Complex
 from ..extras import require
 from .images import from_image, grey_pages, stacked
@@ -128,22 +129,23 @@ def _reader(kind: str) -> Callable[..., Complex]:
     return readers.get(kind, read_mesh)
 
 
-def _image(path: Path, *, kind: str, dtype: torch.dtype | None = None, **options: Any) -> Complex:
+def _image(path: Path, *, kind: str, invert: bool = False, dtype: torch.dtype | None = None, **options: Any) -> Complex:
+    check_bool(invert, "invert")
     pillow = require("PIL.Image", extra="mesh")
     try:
         with warnings.catch_warnings(), pillow.open(path) as image:
             warnings.filterwarnings("error", message="Corrupt EXIF|Truncated File")
-            pages = grey_pages(image)
+            pages = grey_pages(image, paper=float(invert))
     except (ImportError, MemoryError):
         raise
     except Exception as error:  # foreign readers raise what they like
         raise ValueError(f"it is no sound {kind.upper()} image: truncated or damaged.") from error
-    complex = from_image(stacked(pages), **options)
+    complex = from_image(stacked(pages), invert=invert, **options)
     return complex if dtype is None else complex.to(dtype)
 
 
 _OPTIONS: dict[Callable[..., Complex], tuple[str, ...]] = {
-    _image: ("threshold", "weighted", "pixels", "spacing"),
+    _image: ("threshold", "weighted", "pixels", "spacing", "invert"),
     read_arrays: (),
     read_table: (),
     read_graph: ("positions",),

@@ -24,6 +24,7 @@ def from_image(
     weighted: bool = False,
     pixels: Pixels = "cells",
     spacing: float | Sequence[float] = 1.0,
+    invert: bool = False,
 ) -> Complex:
     """The foreground of an image or a volume as a :class:`Complex`.
 
@@ -36,15 +37,17 @@ def from_image(
 
     Args:
         image: An array or tensor, ``[rows, columns]`` or ``[i, j, k]``, or an image of Pillow, which is made grey (what is
-            transparent is black; the pages of a TIFF file are a volume). Booleans and unsigned integers are scaled to
-            [0, 1] by the range of their dtype; signed integers and floating point are taken as they are. An array with
-            colours would be a volume: make it grey first.
+            transparent is background: black, or white if ``invert``; the pages of a TIFF file are a volume). Booleans and
+            unsigned integers are scaled to [0, 1] by the range of their dtype; signed integers and floating point are
+            taken as they are. An array with colours would be a volume: make it grey first.
         threshold: Pixels with larger values are foreground. 0.5 where it is not given, 0 if ``weighted``.
         weighted: A pixel has its value for a weight (WECT), and a simplex the largest weight of the pixels that
             share it: those that are its vertices, or those whose cells have it in common.
         pixels: ``"cells"``: every pixel of the foreground is a square (cube) around its place. ``"vertices"``: it is a vertex,
             and neighbours are joined by the Freudenthal triangulation, all diagonals in one direction.
         spacing: Distance of pixels, or one for each axis of the array, as in ``(row, column)``.
+        invert: For dark shapes on white: value g becomes white - g before anything else, where white is 1 (of unsigned
+            integers, the largest). ``threshold`` refers to the inverted image, and weights are its values.
 
     Example:
         >>> ring = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]])
@@ -52,17 +55,18 @@ def from_image(
         tensor([0])
         >>> from_image(ring, pixels="vertices")
         Complex(num_complexes=1, dim=2, points=8, simplices=(10 edges, 2 triangles))
+        >>> from_image(ring, invert=True)
+        Complex(num_complexes=1, dim=2, points=4, simplices=(5 edges, 2 triangles))
     """
-    array = _array(image, "image")
+    array = _array(image, "image", invert)
     if array.ndim not in (2, 3):
         raise ValueError(f"image must have shape [rows, columns] or [i, j, k], got {list(array.shape)}.")
-    complex = from_images(array[None], threshold=threshold, weighted=weighted, pixels=pixels, spacing=spacing)
+    complex = from_images(array[None], threshold=threshold, weighted=weighted, pixels=pixels, spacing=spacing, invert=invert)
     if not len(complex.points):
-        values = _values(array)
+        values = _values(array, invert)
         found = f"values from {values.min():.4g} to {values.max():.4g}" if values.size else "no pixels"
-        raise ValueError(
-            f"image has no foreground: no pixel is larger than {_threshold(threshold, weighted):.4g}, got {found}."
-        )
+        bound, inverted = _threshold(threshold, weighted), " of the inverted image" * invert
+        raise ValueError(f"image has no foreground: no pixel{inverted} is larger than {bound:.4g}, got {found}.")
     return complex
 
 
@@ -73,6 +77,7 @@ def from_images(
     weighted: bool = False,
     pixels: Pixels = "cells",
     spacing: float | Sequence[float] = 1.0,
+    invert: bool = False,
 ) -> Complex:
     """Many images of one size ``[N, rows, columns]``, or volumes ``[N, i, j, k]``, as N complexes.
 
@@ -82,7 +87,7 @@ def from_images(
     >>> from_images(np.eye(3, dtype=np.uint8)[None] * np.array([255, 0], dtype=np.uint8)[:, None, None])
     Complex(num_complexes=2, dim=2, points=10, simplices=(15 edges, 6 triangles))
     """
-    array = _array(images, "images")
+    array = _array(images, "images", invert)
     if array.ndim not in (3, 4):
         raise ValueError(f"images must have shape [N, rows, columns] or [N, i, j, k], got {list(array.shape)}.")
     if pixels not in ("cells", "vertices"):
@@ -92,21 +97,22 @@ def from_images(
     bound = _threshold(threshold, weighted)
     values: _Array
     if weighted:
-        values = _values(array)
+        values = _values(array, invert)
         values = np.where(values > bound, values, -np.inf)
     else:
-        values = _above(array, bound)
+        values = _above(array, bound, invert)
     complex = (cubes if pixels == "cells" else lattice_points)(values)
     points = complex.points * steps
     # An image has its rows from the top.
     return complex.with_points(points if complex.dim == 3 else torch.stack([points[:, 1], -points[:, 0]], dim=1))
 
 
-def _array(image: Any, name: str) -> _Array:
+def _array(image: Any, name: str, invert: bool) -> _Array:
+    check_bool(invert, "invert")
     if isinstance(image, Tensor):
         image = image.detach().cpu().numpy()
     elif hasattr(image, "getbands"):
-        image = stacked(grey_pages(image))
+        image = stacked(grey_pages(image, paper=float(invert)))
     array = np.asarray(image)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold real numbers, got {type(image).__name__} of {array.dtype}.")
@@ -116,14 +122,14 @@ def _array(image: Any, name: str) -> _Array:
     return array
 
 
-def grey_pages(image: Any) -> list[_Array]:
-    """All pages of a TIFF file of Pillow as arrays, or the one of another image."""
+def grey_pages(image: Any, *, paper: float) -> list[_Array]:
+    """All pages of a TIFF file of Pillow as arrays, or the one of another image, on paper from 0 (black) to 1 (white)."""
     if image.format != "TIFF" or getattr(image, "n_frames", 1) == 1:
-        return [_grey(image)]
+        return [_grey(image, paper)]
     shown, pages = image.tell(), []
     for page in range(image.n_frames):
         image.seek(page)
-        pages.append(_grey(image))
+        pages.append(_grey(image, paper))
     image.seek(shown)
     return pages
 
@@ -137,7 +143,7 @@ def stacked(pages: list[_Array]) -> _Array:
     return np.stack(pages) if len(pages) > 1 else pages[0]
 
 
-def _grey(image: Any) -> _Array:
+def _grey(image: Any, paper: float) -> _Array:
     clear = image.mode in ("1", "L") and image.has_transparency_data
     if (image.mode in ("1", "L", "I", "F") or image.mode.startswith("I;16")) and not clear:
         return np.asarray(image)
@@ -145,19 +151,22 @@ def _grey(image: Any) -> _Array:
         return np.asarray(image.convert("L"))
     image = image.convert("RGBA")
     opacity = np.asarray(image.getchannel("A"), dtype=np.float64) / 255
-    return np.asarray(image.convert("L")) / 255 * opacity
+    return paper + (np.asarray(image.convert("L")) / 255 - paper) * opacity  # so what has the colour of paper keeps it
 
 
-def _values(array: _Array) -> _Array:
-    return array / np.iinfo(array.dtype).max if array.dtype.kind == "u" else array.astype(np.float64)
+def _values(array: _Array, invert: bool) -> _Array:
+    if array.dtype.kind in "bu":
+        array = ~array if invert else array  # white - g to the last bit, so that a negative is read like its original
+        return array / np.iinfo(array.dtype).max if array.dtype.kind == "u" else array.astype(np.float64)
+    return 1 - array.astype(np.float64) if invert else array.astype(np.float64)
 
 
-def _above(array: _Array, bound: float) -> _Array:
+def _above(array: _Array, bound: float, invert: bool) -> _Array:
     """Image by image: 70,000 digits as floating point would take 440 MB at once."""
     above = np.empty(array.shape, dtype=bool)
     step = max(1, 2**22 // max(1, int(np.prod(array.shape[1:]))))
     for i in range(0, len(array), step):
-        above[i : i + step] = _values(array[i : i + step]) > bound
+        above[i : i + step] = _values(array[i : i + step], invert) > bound
     return above
 
 
