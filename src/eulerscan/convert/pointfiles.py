@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 import zipfile
@@ -17,18 +18,23 @@ from ..simplices import NAMES, unique
 
 _Array = np.ndarray[Any, Any]
 _LEVELS = {name: rows for rows, name in NAMES.items()}
+_DECIMALS = " Decimals have a point, not a comma."
 
 
 def read_table(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Complex:
     """A point a line: columns of numbers, separated by commas, semicolons or blanks, perhaps under a line of names.
 
-    Empty lines and lines that begin with ``#`` do not count. XYZ may have colours or normals after three coordinates.
+    Of columns named x and y, and perhaps z, among others, just these are read: the others may hold text. Empty lines and
+    lines that begin with ``#`` do not count. XYZ may have colours or normals after three coordinates.
     """
     lines = [(i, line) for i, line in enumerate(_text(path).splitlines(), 1) if line.strip() and not line.startswith("#")]
+    header = ""
     if lines and all(_number(entry) is None for entry in _entries(lines[0][1])):
-        lines = lines[1:]
+        header, lines = lines[0][1], lines[1:]
     if not lines:
         raise ValueError("it holds no points: there is no line of numbers.")
+    if header and (chosen := _coordinates(header, lines)) is not None:
+        return _cloud(chosen, dtype)
     separator = next((s for s in ",;" if s in lines[0][1]), None)
     try:
         table = np.loadtxt(io.StringIO("\n".join(line for _, line in lines)), delimiter=separator, ndmin=2)
@@ -70,6 +76,45 @@ def _entries(line: str) -> list[str]:
     return [entry.strip() for entry in line.split(separator)]
 
 
+def _coordinates(header: str, lines: list[tuple[int, str]]) -> _Array | None:
+    """The columns named x, y and perhaps z, in this order; ``None`` where there are none, or no others."""
+    separator = next((s for s in ",;\t" if s in header), None)
+    names = [name.strip().lower() for name in _cells(header, separator)]
+    wanted = [name for name in "xyz" if name in names]
+    if wanted[:2] != ["x", "y"] or (names[: len(wanted)] == wanted and not any(names[len(wanted) :])):
+        return None
+    for name in wanted:
+        if names.count(name) > 1:
+            raise ValueError(f"its line of names must have one {name}, small or capital, got {names.count(name)}.")
+    places = [names.index(name) for name in wanted]
+    rows = []
+    for i, line in lines:
+        cells = _cells(line, separator)
+        if len(cells) != len(names):
+            raise ValueError(f"line {i} must have {len(names)} columns like the line of names, got {len(cells)}.")
+        try:
+            rows.append([float(cells[place]) for place in places])
+        except ValueError:
+            place = next(place for place in places if _number(cells[place]) is None)
+            hint = _DECIMALS if "," in cells[place] else ""
+            raise ValueError(f"line {i} must hold a number for {names[place]}, got {_shown(cells[place])}.{hint}") from None
+    return np.array(rows)
+
+
+def _cells(line: str, separator: str | None) -> list[str]:
+    """The entries of a line. Text may be in quotes, and hold the separator."""
+    if '"' not in line:
+        return line.split(separator)
+    try:
+        return next(csv.reader([line.strip(" ")], delimiter=separator or " ", skipinitialspace=True))
+    except csv.Error:  # an entry longer than any text: its quotes do not close
+        return [line]
+
+
+def _shown(entry: str) -> str:
+    return repr(re.sub(r"[^ -~]", "?", entry.strip()[:30]))
+
+
 def _number(entry: str) -> float | None:
     try:
         return float(entry)
@@ -85,8 +130,8 @@ def _line_by_line(lines: list[tuple[int, str]]) -> _Array:
         numbers = [_number(entry) for entry in entries]
         if None in numbers:
             entry = entries[numbers.index(None)]
-            hint = " Decimals have a point, not a comma." if "," in line and ";" in line else ""
-            raise ValueError(f"line {i} must hold numbers, got {re.sub(r'[^ -~]', '?', entry[:30])!r}.{hint}")
+            hint = _DECIMALS if "," in line and ";" in line else ""
+            raise ValueError(f"line {i} must hold numbers, got {_shown(entry)}.{hint}")
         if rows and len(numbers) != len(rows[0]):
             raise ValueError(f"line {i} must have {len(rows[0])} columns like the lines before, got {len(numbers)}.")
         rows.append([number for number in numbers if number is not None])
