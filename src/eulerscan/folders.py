@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,13 +88,16 @@ def readable(folder: Path, failures: list[Failure] | None = None) -> list[Path]:
     return files
 
 
-def walk(folder: Path, failures: list[Failure], *, besides: Collection[Path] = ()) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def walk(
+    folder: Path, failures: list[Failure], *, besides: Collection[Path] = (), others: Counter[str] | None = None
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """The same files as they come: their names below the folder, with slashes, and what the folder knows of them.
 
     Args:
         folder: Where to look. What begins with a dot does not count.
         failures: Gets sub-folders that cannot be opened, links that lead nowhere, and files whose names no table could hold.
         besides: Files and folders that do not count either, resolved.
+        others: Gets the endings of files that are passed over because no reader knows them.
     """
     away = {path.name for path in besides}
 
@@ -113,12 +117,16 @@ def walk(folder: Path, failures: list[Failure], *, besides: Collection[Path] = (
             failures.append(Failure(Path(place), reason(error, Path(place))))
             continue
         for entry in entries:
-            if entry.name.startswith("."):
+            if entry.name.startswith(".") or not counts(entry):
                 continue
+            ending = os.path.splitext(entry.name)[1].lower()
             if _leads_to(entry, os.DirEntry.is_dir):
-                if not entry.is_symlink() and counts(entry):
+                if not entry.is_symlink():
                     waiting.append((f"{above}{entry.name}/", entry.path))
-            elif os.path.splitext(entry.name)[1].lower() in _ENDINGS and counts(entry) and is_named(entry.path, failures):
+            elif ending not in _ENDINGS:
+                if others is not None:
+                    others[ending] += 1
+            elif is_named(entry.path, failures):
                 if _leads_to(entry, os.DirEntry.is_file):
                     yield above + entry.name, entry
                 elif entry.is_symlink():

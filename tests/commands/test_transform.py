@@ -336,3 +336,14 @@ def test_files_dated_1970_are_there(run, tmp_path):
     assert find_shapes([bad, tmp_path / "gone.obj"]).changed == [0, None]
     _, errors = run("transform", bad, "-o", tmp_path / "out.npz", status=2)
     assert "every vertex must have three coordinates" in errors
+
+
+def test_files_that_are_passed_over_are_said(run, tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in ("a.csv", "b.vtk", "c.WRL", "d.vtk", "README", ".hidden.vtk"):
+        (tmp_path / "in" / name).write_text("0,0\n1,0\n")
+    for command, output in (("transform", "t.npz"), ("distances", "d.csv")):
+        _, err = run(command, tmp_path / "in", "-o", tmp_path / output)
+        assert err == "4 files were not looked at, for their endings: .vtk .wrl\n"
+        _, err = run(command, tmp_path / "in", "-o", tmp_path / output, "--overwrite", "--quiet")
+        assert err == ""

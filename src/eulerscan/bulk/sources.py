@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,8 @@ class Source(NamedTuple):
     """Files to be transformed: their names, which are paths below a folder, ascending; sizes; times of their last change,
     ``None`` for what is not there.
 
-    ``failures`` are what was found and cannot even be named or opened.
+    ``failures`` are what was found and cannot even be named or opened, ``others`` the endings of files in folders that were
+    passed over because no reader knows them.
     """
 
     folder: Path
@@ -24,6 +26,7 @@ class Source(NamedTuple):
     sizes: Sequence[int]
     changed: Sequence[int | None]
     failures: Sequence[Failure] = ()
+    others: Mapping[str, int] | None = None
 
     def shard(self, number: int, shards: int) -> Source:
         """One of so many shards: as many files in each, up to one, in the order of the names."""
@@ -54,10 +57,11 @@ def find_shapes(paths: Sequence[str | os.PathLike[str]], *, besides: Sequence[st
     single = len(given) == 1 and given[0].is_dir()
     found: dict[str, os.stat_result | None] = {}
     failures: list[Failure] = []
+    others: Counter[str] = Counter()
     for path in given:
         if path.is_dir():
             above = "" if single or path == Path() else f"{path.as_posix().removesuffix('/')}/"
-            for name, entry in walk(path, failures, besides=away):
+            for name, entry in walk(path, failures, besides=away, others=others):
                 found[above + name] = _state(entry)
         elif is_named(path, failures):
             # What is not there is a file that cannot be read, like others, and is reported with them.
@@ -67,7 +71,7 @@ def find_shapes(paths: Sequence[str | os.PathLike[str]], *, besides: Sequence[st
     changed = [getattr(found[name], "st_mtime_ns", None) for name in names]
     if single:
         failures = [Failure(_below(failure.path, given[0]), failure.reason) for failure in failures]
-    return Source(given[0] if single else Path(), names, sizes, changed, failures)
+    return Source(given[0] if single else Path(), names, sizes, changed, failures, others)
 
 
 def _state(file: Path | os.DirEntry[str]) -> os.stat_result | None:

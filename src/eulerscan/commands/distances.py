@@ -23,7 +23,7 @@ from ..invariant import circular_distance, rotation_distance
 from ..plot.distances import draw_distances
 from ..plot.figures import save
 from ..tables import comma_separated
-from .options import Files, check_output, report_beyond, report_failures
+from .options import Files, check_output, report_beyond, report_failures, report_others
 from .plot import FIGURES
 from .recipe import Recipe
 from .transform import find_files
@@ -83,6 +83,8 @@ def distances(
         failures = load_failures(files[0]) if files[0].is_dir() else []
     else:
         source = find_files(files, besides=[path for path in (output, plot) if path is not None])
+        if not quiet:
+            report_others(source.others)
         settings, folder = recipe.settings(source), source.folder
         if turned:
             _check_turned(settings, made)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,6 +66,14 @@ def report_beyond(count: int, radius: float) -> None:
     if count:
         shapes = "1 shape reaches" if count == 1 else f"{count} shapes reach"
         print(f"warning: {shapes} beyond --radius {radius:g}, and what lies there is left out", file=sys.stderr)
+
+
+def report_others(others: Mapping[str, int] | None) -> None:
+    """Say on standard error which files in folders were passed over, if any."""
+    if others:
+        count = sum(others.values())
+        files = "1 file was" if count == 1 else f"{count} files were"
+        print(f"{files} not looked at, for their endings: {' '.join(sorted(filter(None, others))) or 'none'}", file=sys.stderr)
 
 
 def report_failures(failures: Sequence[Failure], *, done: int = 1) -> int:

@@ -27,7 +27,7 @@ from ..bulk.workers import one_thread
 from ..extras import progress_bar
 from ..folders import Failure
 from ..loading import hidden
-from .options import Files, check_found, check_output, report_beyond, report_failures
+from .options import Files, check_found, check_output, report_beyond, report_failures, report_others
 from .recipe import Recipe
 
 LISTED = 20  # failures on the screen, where a file lists them all
@@ -104,6 +104,7 @@ def transform(
         bar.close()
     if not quiet:
         print(_summary(source, settings, failures, output if single else output / "parts"))
+        report_others(source.others)
     report_beyond(sum(beyond), settings.radius)
     return _report(failures, len(source.names) + len(source.failures), None if single else output / "failures.csv")
 
