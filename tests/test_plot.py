@@ -7,7 +7,9 @@ import torch
 import eulerscan as es
 from eulerscan import plot
 from eulerscan.extent import radius_of
+from eulerscan.plot import overview
 from eulerscan.plot.distances import draw_distances
+from eulerscan.plot.drawing import limits_of
 from eulerscan.plot.fits import animate, draw_points
 from eulerscan.plot.overview import draw_overview
 from eulerscan.surface import occurrences, outer_triangles
@@ -50,6 +52,30 @@ def test_a_transform_is_an_image_with_a_row_a_direction():
     assert image.get_clim() == (0, transform.max().item())
     (image,) = plot.plot_transform(-transform, axes()).images
     assert image.get_clim() == (-transform.max().item(), transform.max().item())
+
+
+def test_transforms_are_compared_in_the_same_colours():
+    low, high = torch.tensor([[0.0, 2.0]]), torch.tensor([[-1.0, 1.0]])
+    limits = limits_of(low, high)
+    assert limits == (-1, 2)
+    for transform in (low, high):
+        (image,) = plot.plot_transform(transform, axes(), limits=limits).images
+        (mesh,) = plot.plot_polar(transform, es.thresholds(2), axes("polar"), limits=limits).collections
+        assert image.get_clim() == mesh.get_clim() == (-2, 2)
+        assert image.get_cmap().name == mesh.get_cmap().name == "RdBu_r"
+
+
+def test_all_rows_of_an_overview_have_the_same_colours(monkeypatch):
+    """A ring of edges is never negative, two rings that share a point end at -1."""
+    ring = es.Complex(torch.tensor([[0.0, 0], [1, 0], [0, 1]]), [torch.tensor([[0, 1, 2], [1, 2, 0]])])
+    points = torch.tensor([[0.0, 0], [1, 0], [0, 1], [-1, 0], [0, -1]])
+    rings = es.Complex(points, [torch.tensor([[0, 1, 2, 0, 3, 4], [1, 2, 0, 3, 4, 0]])])
+    drawn = []
+    monkeypatch.setattr(overview, "save", lambda picture, path, dpi: drawn.append(picture))
+    draw_overview([ring, rings, square(3)], ["ring", "rings", "square"], "never.png", num_directions=9, num_thresholds=12)
+    shades = [shade for ax in drawn[0].axes for shade in (*ax.images, *ax.collections) if shade.get_cmap().name == "RdBu_r"]
+    assert len(shades) == 2 * (3 + 2)  # three images and two polar views, and their colour bars
+    assert len({shade.get_clim() for shade in shades}) == 1
 
 
 def test_a_transform_has_its_angles_beside_it():

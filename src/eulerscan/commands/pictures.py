@@ -10,7 +10,7 @@ import torch
 from .. import plot
 from ..datasets import Dataset
 from ..layers import ECTLayer
-from ..plot.drawing import EULER
+from ..plot.drawing import EULER, limits_of
 from ..runs import load
 from ..simplices import NAMES
 
@@ -39,14 +39,16 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
         height = 1 + len(kinds)
         figures["transforms"] = plot.figure(11, 2.5 * height)
         chosen = [int((dataset.labels == label).nonzero()[0, 0]) for label in range(min(4, len(config.classes)))]
-        for column, index in enumerate(chosen, start=1):
-            shape = dataset.shapes[index]
+        shapes = [dataset.shapes[index] for index in chosen]
+        transforms = [layer(shape).reshape(len(kinds), layer.num_directions, layer.num_thresholds) for shape in shapes]
+        limits = [limits_of(*of_kind) for of_kind in zip(*transforms, strict=True)]  # one for a row: kinds are not compared
+        for column, (index, shape) in enumerate(zip(chosen, shapes, strict=True), start=1):
             top = figures["transforms"].add_subplot(height, len(chosen), column, projection="3d" if config.dim == 3 else None)
             plot.plot_shape(shape, top).set_title(config.classes[int(dataset.labels[index])])
-            transforms = layer(shape).reshape(len(kinds), layer.num_directions, layer.num_thresholds)
-            for row, (kind, transform) in enumerate(zip(kinds, transforms, strict=True), start=1):
-                below = figures["transforms"].add_subplot(height, len(chosen), row * len(chosen) + column)
-                plot.plot_transform(transform, below, thresholds=layer.thresholds, label=kind)
+            for row, kind in enumerate(kinds):
+                below = figures["transforms"].add_subplot(height, len(chosen), (row + 1) * len(chosen) + column)
+                transform = transforms[column - 1][row]
+                plot.plot_transform(transform, below, thresholds=layer.thresholds, label=kind, limits=limits[row])
 
     for name, figure in figures.items():
         plot.save(figure, folder / f"{name}.png", dpi=150)

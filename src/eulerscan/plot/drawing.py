@@ -60,6 +60,7 @@ def plot_transform(
     thresholds: Tensor | None = None,
     directions: Tensor | None = None,
     label: str = EULER,
+    limits: tuple[float, float] | None = None,
 ) -> Axes:
     """The transform ``[T, H]`` of one complex as an image: a row a direction, a column a threshold.
 
@@ -69,6 +70,8 @@ def plot_transform(
         directions: ``[T, 2]`` in the plane, evenly spaced (:func:`directions.circle`), for an axis of angles. Without them
             the rows are numbered.
         label: What the colours mean.
+        limits: Least and largest value that the colours are for. ``None``: those of this transform. Transforms that are to be
+            compared need the same: those of all of them.
     """
     values = _one_transform(transform)
     ax = ax or new_axes()
@@ -82,7 +85,12 @@ def plot_transform(
         half = 180 / len(values)
         bottom, top = 360 - half, -half
     image = ax.imshow(
-        values, **_shades(values), aspect="auto", interpolation="nearest", extent=(left, right, bottom, top), rasterized=True
+        values,
+        **_shades(limits or limits_of(transform)),
+        aspect="auto",
+        interpolation="nearest",
+        extent=(left, right, bottom, top),
+        rasterized=True,
     )
     ax.set(xlabel="threshold", ylabel="direction" if directions is None else "direction (°)")
     if directions is None:
@@ -93,7 +101,14 @@ def plot_transform(
     return ax
 
 
-def plot_polar(transform: Tensor, thresholds: Tensor, ax: Axes | None = None, *, label: str = EULER) -> Axes:
+def plot_polar(
+    transform: Tensor,
+    thresholds: Tensor,
+    ax: Axes | None = None,
+    *,
+    label: str = EULER,
+    limits: tuple[float, float] | None = None,
+) -> Axes:
     """The transform ``[T, H]`` of a shape in the plane, wound around: the angle is the direction, the radius the threshold.
 
     The lowest threshold is the centre and the highest the rim. Turning the shape turns the picture.
@@ -103,6 +118,7 @@ def plot_polar(transform: Tensor, thresholds: Tensor, ax: Axes | None = None, *,
         thresholds: ``[H]``, evenly spaced.
         ax: Polar axes, as ``figure.add_subplot(projection="polar")`` makes them.
         label: What the colours mean.
+        limits: Least and largest value that the colours are for, as in :func:`plot_transform`.
     """
     values = _one_transform(transform)
     ax = ax or new_axes(projection="polar")
@@ -112,7 +128,7 @@ def plot_polar(transform: Tensor, thresholds: Tensor, ax: Axes | None = None, *,
     half = _step(thresholds) / 2
     angles = (np.arange(len(values) + 1) - 0.5) * (2 * np.pi / len(values))
     radii = float(thresholds[0]) - half + 2 * half * np.arange(len(thresholds) + 1)
-    image = polar.pcolormesh(angles, radii, values.T, **_shades(values), rasterized=True)
+    image = polar.pcolormesh(angles, radii, values.T, **_shades(limits or limits_of(transform)), rasterized=True)
     polar.set_rlim(radii[0], radii[-1])
     polar.set_rgrids([0.0] if thresholds[0] < 0 < thresholds[-1] else [], angle=67.5, fmt="%g")
     polar.grid(color="0.6", linewidth=0.3, alpha=0.6)
@@ -184,6 +200,16 @@ def plot_directions(directions: Tensor, ax: Axes | None = None, *, before: Tenso
     return ax
 
 
+def limits_of(*transforms: Tensor) -> tuple[float, float]:
+    """The least and the largest value of all transforms, and of zero.
+
+    >>> limits_of(torch.tensor([[0.0, 2.0]]), torch.tensor([[-1.0, 1.0]]))
+    (-1.0, 2.0)
+    """
+    arrays = [torch.as_tensor(transform).detach().cpu().numpy() for transform in transforms]
+    return min(float(array.min(initial=0)) for array in arrays), max(float(array.max(initial=0)) for array in arrays)
+
+
 def _one(shape: Shape) -> Complex:
     complex = as_complex(shape)
     if complex.num_complexes != 1:
@@ -216,8 +242,8 @@ def _step(thresholds: Tensor) -> float:
     return float(thresholds[-1] - thresholds[0]) / max(1, len(thresholds) - 1) or 1.0
 
 
-def _shades(values: np.ndarray[Any, Any]) -> dict[str, Any]:
+def _shades(limits: tuple[float, float]) -> dict[str, Any]:
     """Colours that have zero at one end, or in the middle where there are values on both sides of it."""
-    limit = float(np.abs(values).max(initial=0)) or 1.0
-    signed = values.min(initial=0) < 0
+    limit = max(abs(end) for end in limits) or 1.0
+    signed = limits[0] < 0
     return {"cmap": DIVERGING if signed else SEQUENTIAL, "vmin": -limit if signed else 0.0, "vmax": limit}

@@ -16,7 +16,7 @@ from ..extent import radius_of
 from ..extras import require
 from ..functional import ect
 from ..functional import thresholds as even_thresholds
-from .drawing import EULER, plot_curves, plot_polar, plot_shape, plot_transform
+from .drawing import EULER, limits_of, plot_curves, plot_polar, plot_shape, plot_transform
 from .figures import figure, plain, save
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def draw_overview(
     title: str | None = None,
     dpi: float = 300,
 ) -> None:
-    """Write a figure with a row for each shape, all on the same thresholds.
+    """Write a figure with a row for each shape, all on the same thresholds and in the same colours.
 
     Args:
         shapes: One complex each, in the plane or in space.
@@ -67,20 +67,33 @@ def draw_overview(
     if unit_ball:
         placed = [shape.unit_ball() for shape in placed]
     thresholds = even_thresholds(num_thresholds, radius_of(*placed) if radius is None else radius, dtype=torch.float64)
+    transforms = [
+        ect(shape, spheres.uniform(num_directions, shape.dim, dtype=torch.float64), thresholds, scale=scale)[0]
+        for shape in placed
+    ]
+    limits = limits_of(*transforms)
     in_plane = any(shape.dim == 2 for shape in placed)
     with require("matplotlib", extra="plot").rc_context(_STYLE):
         picture = figure(10.2 if in_plane else 8.4, 2.5 * len(placed) + (0.3 if title else 0))
         picture.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]
         rows = picture.subfigures(len(placed), 1, squeeze=False)[:, 0]
-        for row, shape, name in zip(rows, placed, names, strict=True):
+        for row, shape, transform, name in zip(rows, placed, transforms, names, strict=True):
             row.suptitle(plain(name), x=0.01, ha="left")
-            _draw_row(row, shape, num_directions, thresholds, scale, unit_ball)
+            _draw_row(row, shape, transform, limits, thresholds, scale, unit_ball)
         if title:
             picture.suptitle(plain(title), fontweight="bold")
         save(picture, path, dpi=dpi)
 
 
-def _draw_row(row: Figure, shape: Complex, num_directions: int, thresholds: Tensor, scale: float, unit_ball: bool) -> None:
+def _draw_row(
+    row: Figure,
+    shape: Complex,
+    transform: Tensor,
+    limits: tuple[float, float],
+    thresholds: Tensor,
+    scale: float,
+    unit_ball: bool,
+) -> None:
     plane = shape.dim == 2
     euler = EULER if shape.weights is None else f"weighted {EULER}"
     unit = "threshold (radius of the shape = 1)" if unit_ball else "threshold (units of the file)"
@@ -92,10 +105,9 @@ def _draw_row(row: Figure, shape: Complex, num_directions: int, thresholds: Tens
     if not plane:
         _tidy_space(ax)
 
-    directions = spheres.uniform(num_directions, shape.dim, dtype=torch.float64)
-    transform = ect(shape, directions, thresholds, scale=scale)[0]
     image = row.add_subplot(spec[1])
-    plot_transform(transform, image, thresholds=thresholds, directions=directions if plane else None, label=euler)
+    angles = spheres.circle(len(transform), dtype=torch.float64) if plane else None
+    plot_transform(transform, image, thresholds=thresholds, directions=angles, label=euler, limits=limits)
     image.set(xlabel=unit, title="transform")
     image.locator_params(axis="x", nbins=5)
     if not plane:
@@ -108,7 +120,7 @@ def _draw_row(row: Figure, shape: Complex, num_directions: int, thresholds: Tens
     ax.set_title("curves of some directions", pad=16)
     ax.locator_params(axis="x", nbins=5)
     if plane:
-        ax = plot_polar(transform, thresholds, row.add_subplot(spec[3], projection="polar"), label=euler)
+        ax = plot_polar(transform, thresholds, row.add_subplot(spec[3], projection="polar"), label=euler, limits=limits)
         ax.set(title="polar view")
 
 
