@@ -1,13 +1,15 @@
 import math
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import eulerscan as es
 from eulerscan import plot
 from eulerscan.extent import radius_of
-from eulerscan.plot import overview
+from eulerscan.plot import many, overview
 from eulerscan.plot.distances import draw_distances
 from eulerscan.plot.drawing import limits_of
 from eulerscan.plot.fits import animate, draw_points
@@ -121,6 +123,53 @@ def test_weighted_pixels_are_drawn_as_they_are():
     shades = ax.collections[0].get_array()
     assert sorted(set(shades.tolist())) == pytest.approx([0.2, 0.6, 1.0])
     assert ax.figure.axes[1].get_ylabel() == "weight"
+
+
+def drawn(shape: es.Complex) -> np.ndarray:
+    """The dots of a picture, dark is 0 and white is 1."""
+    ax = plot.plot_shape(shape, axes("3d" if shape.dim == 3 else None))
+    ax.figure.set_dpi(150)
+    canvas = FigureCanvasAgg(ax.figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].mean(axis=2) / 255
+
+
+@pytest.mark.parametrize("kind", ["points", "edges", "mesh", "weighted mesh", "coarse weighted mesh", "surface"])
+def test_large_shapes_look_the_same(kind, monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    pixels = (torch.rand(20, 25, generator=generator) > 0.4) * torch.linspace(0.2, 1, 25)
+    shape = es.convert.from_image(pixels, threshold=0, weighted="weighted" in kind)
+    if shape.weights is None:  # lines along an axis would lie on whole dots when they are drawn one by one
+        shape = shape.with_points(shape.points @ torch.tensor([[0.96, 0.28], [-0.28, 0.96]]))
+    if kind in ("points", "edges"):
+        shape = es.Complex(shape.points, shape.simplices[:1] if kind == "edges" else ())
+    if kind == "surface":
+        shape = es.convert.from_image(torch.ones(12, 9, 10))
+    exact = drawn(shape)
+    monkeypatch.setattr(many, "MANY", 10)
+    monkeypatch.setattr(many, "DOTS", 200 if kind == "coarse weighted mesh" else 25)
+    assert np.abs(drawn(shape) - exact).mean() < 0.01
+    assert exact.mean() < 0.97
+
+
+def test_what_is_merged_leaves_no_simplex_twice_or_flat(monkeypatch):
+    monkeypatch.setattr(many, "CELLS", 2)
+    points = np.array([[0.0, 0, 0], [0.1, 0, 0], [1, 0, 0], [0, 1, 0]])
+    means, levels = many.merged(points, {2: np.array([[0, 0, 1], [1, 2, 2]]), 3: np.array([[0, 1, 0], [2, 2, 1], [3, 3, 2]])})
+    assert sorted(means.tolist()) == [[0, 1, 0], [0.05, 0, 0], [1, 0, 0]]
+    assert levels[2].shape == (2, 1)
+    assert levels[3].shape == (3, 1)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
+def test_large_shapes_are_small_files_and_the_same_ones(ending, weighted, tmp_path):
+    shape = es.convert.from_image(torch.ones(150, 150), weighted=weighted)
+    files = [tmp_path / f"{i}.{ending}" for i in range(2)]
+    for file in files:
+        plot.save(plot.plot_shape(shape, axes()).figure, file, dpi=50)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert files[0].stat().st_size < 100_000
 
 
 def test_of_a_solid_the_surface_is_drawn():
