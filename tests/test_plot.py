@@ -67,17 +67,19 @@ def test_transforms_are_compared_in_the_same_colours():
         assert image.get_cmap().name == mesh.get_cmap().name == "RdBu_r"
 
 
-def test_all_rows_of_an_overview_have_the_same_colours(monkeypatch):
-    """A ring of edges is never negative, two rings that share a point end at -1."""
+def test_rows_of_one_kind_have_the_same_colours_in_an_overview(monkeypatch):
+    """A ring of edges is never negative, two rings that share a point end at -1; a cloud counts its points."""
     ring = es.Complex(torch.tensor([[0.0, 0], [1, 0], [0, 1]]), [torch.tensor([[0, 1, 2], [1, 2, 0]])])
     points = torch.tensor([[0.0, 0], [1, 0], [0, 1], [-1, 0], [0, -1]])
     rings = es.Complex(points, [torch.tensor([[0, 1, 2, 0, 3, 4], [1, 2, 0, 3, 4, 0]])])
     drawn = []
     monkeypatch.setattr(overview, "save", lambda picture, path, dpi: drawn.append(picture))
-    draw_overview([ring, rings, square(3)], ["ring", "rings", "square"], "never.png", num_directions=9, num_thresholds=12)
-    shades = [shade for ax in drawn[0].axes for shade in (*ax.images, *ax.collections) if shade.get_cmap().name == "RdBu_r"]
-    assert len(shades) == 2 * (3 + 2)  # three images and two polar views, and their colour bars
-    assert len({shade.get_clim() for shade in shades}) == 1
+    draw_overview([ring, rings, es.Complex(points)], ["1", "2", "3"], "never.png", num_directions=9, num_thresholds=12)
+    for colours, rows, limits in (("RdBu_r", 2, (-2, 2)), ("viridis", 1, (0, 5))):
+        shades = [shade for ax in drawn[0].axes for shade in (*ax.images, *ax.collections) if shade.get_cmap().name == colours]
+        shades = [shade for shade in shades if shade.get_array() is not None]
+        assert len(shades) == 4 * rows  # image and polar view, and their colour bars
+        assert {shade.get_clim() for shade in shades} == {limits}
 
 
 def test_a_transform_has_its_angles_beside_it():

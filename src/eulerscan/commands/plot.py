@@ -39,8 +39,8 @@ def plot(
     """Draw shapes and their transforms, for a paper or a talk.
 
     A row shows the shape, its transform as an image, the curves of a few directions and, in the plane, the polar view. Several
-    shapes get a row each, on the same thresholds and in the same colours. What cannot be read is reported and left out, and the
-    exit code is then 1.
+    shapes get a row each, on the same thresholds, and those of one kind (clouds, graphs, meshes) in the same colours. What
+    cannot be read is reported and left out, and the exit code is then 1.
 
     Examples: `eulerscan plot bunny.obj -o bunny.pdf`, `eulerscan plot a.png b.png --data weighted=true -o digits.png`
 

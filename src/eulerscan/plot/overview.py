@@ -49,7 +49,7 @@ def draw_overview(
     title: str | None = None,
     dpi: float = 300,
 ) -> None:
-    """Write a figure with a row for each shape, all on the same thresholds and in the same colours.
+    """Write a figure with a row for each shape, all on the same thresholds, those of one kind in the same colours.
 
     Args:
         shapes: One complex each, in the plane or in space.
@@ -71,15 +71,17 @@ def draw_overview(
         ect(shape, spheres.uniform(num_directions, shape.dim, dtype=torch.float64), thresholds, scale=scale)[0]
         for shape in placed
     ]
-    limits = limits_of(*transforms)
+    # A cloud counts its points, a mesh its holes: those of one kind are compared.
+    kinds = [(shape.dim, shape.max_dim, shape.weights is None) for shape in placed]
+    limits = {kind: limits_of(*(t for t, of in zip(transforms, kinds, strict=True) if of == kind)) for kind in kinds}
     in_plane = any(shape.dim == 2 for shape in placed)
     with require("matplotlib", extra="plot").rc_context(_STYLE):
         picture = figure(10.2 if in_plane else 8.4, 2.5 * len(placed) + (0.3 if title else 0))
         picture.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]
         rows = picture.subfigures(len(placed), 1, squeeze=False)[:, 0]
-        for row, shape, transform, name in zip(rows, placed, transforms, names, strict=True):
+        for row, shape, kind, transform, name in zip(rows, placed, kinds, transforms, names, strict=True):
             row.suptitle(plain(name), x=0.01, ha="left")
-            _draw_row(row, shape, transform, limits, thresholds, scale, unit_ball)
+            _draw_row(row, shape, transform, limits[kind], thresholds, scale, unit_ball)
         if title:
             picture.suptitle(plain(title), fontweight="bold")
         save(picture, path, dpi=dpi)
