@@ -28,7 +28,8 @@ def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | 
     :math:`S(\lambda (t - h(\sigma)))` instead of 0 or 1, where S is the sigmoid and :math:`h(\sigma)` the height of its
     highest vertex. The result is then differentiable in points, directions, thresholds and scale. In the
     weights it always is. Forward mode, further derivatives and :mod:`torch.func` go through operations of torch, which
-    take longer; under :func:`torch.vmap` these need memory for every simplex, direction and threshold.
+    take longer; under :func:`torch.vmap` these need memory for every simplex, direction and threshold, and a scale that it
+    maps over must be finite.
 
     Args:
         shape: A :class:`Complex`, or anything :func:`as_complex` understands.

@@ -166,6 +166,7 @@ def test_every_shape_is_judged_by_name(run, trained, folder, tmp_path):
     out, _ = run("evaluate", trained / "seed-0", "-o", tmp_path / "shapes.csv")
     assert "accuracy" in out
     assert "%" in out
+    assert f"every shape of the split in {tmp_path / 'shapes.csv'}" in out
     rows = list(csv.DictReader((tmp_path / "shapes.csv").read_text().splitlines()))
     result = json.loads((trained / "seed-0" / "result.json").read_text())
     assert 100 * np.mean([row["true class"] == row["class"] for row in rows]) == pytest.approx(result["test_accuracy"])

@@ -344,6 +344,6 @@ def test_files_that_are_passed_over_are_said(run, tmp_path):
         (tmp_path / "in" / name).write_text("0,0\n1,0\n")
     for command, output in (("transform", "t.npz"), ("distances", "d.csv")):
         _, err = run(command, tmp_path / "in", "-o", tmp_path / output)
-        assert err == "4 files were not looked at, for their endings: .vtk .wrl\n"
+        assert err == "4 files were not looked at, by ending: .vtk .wrl none\n"
         _, err = run(command, tmp_path / "in", "-o", tmp_path / output, "--overwrite", "--quiet")
         assert err == ""

@@ -69,6 +69,15 @@ def test_several_items_are_one_complex():
     assert (len(shapes), labels.tolist()) == (0, [])
 
 
+def test_a_selection_keeps_the_names_of_its_shapes():
+    shapes, labels = es.Complex(torch.rand(3, 2), batch=torch.arange(3)), torch.tensor([0, 1, 0])
+    dataset = Dataset("dots", shapes, labels, ("a", "b"), {"test": torch.tensor([2, 0])}, ("x.csv", "y.csv", "z.csv"))
+    assert dataset.split("test").names == ("z.csv", "x.csv")
+    assert dataset.select([1]).names == ("y.csv",)
+    with pytest.raises(ValueError, match="names must have one entry a shape, 3 of them, or none, got 1"):
+        dataclasses.replace(dataset, names=("x.csv",))
+
+
 def test_a_selection_keeps_its_splits():
     dataset = numbered()
     part = dataset.select([1, 19, 0, 2])

@@ -73,7 +73,8 @@ def report_others(others: Mapping[str, int] | None) -> None:
     if others:
         count = sum(others.values())
         files = "1 file was" if count == 1 else f"{count} files were"
-        print(f"{files} not looked at, for their endings: {' '.join(sorted(filter(None, others))) or 'none'}", file=sys.stderr)
+        endings = " ".join(sorted(ending or "none" for ending in others))
+        print(f"{files} not looked at, by ending: {endings}", file=sys.stderr)
 
 
 def report_failures(failures: Sequence[Failure], *, done: int = 1) -> int:

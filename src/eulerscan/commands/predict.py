@@ -54,8 +54,8 @@ def evaluate(
     check_same_data(config, dataset)
     metrics = score(model, dataset, split)
     if output is not None:
+        rows = _verdicts(model, dataset, split)
         with replacing(output) as partial:
-            rows = _verdicts(model, dataset, split)
             partial.write_text(comma_separated(["shape", "true class", "class", "probability"], rows), encoding="utf-8")
     if as_json:
         print(json.dumps({**metrics.summary(), "count": metrics.count, "confusion": metrics.confusion.tolist()}))
@@ -69,6 +69,8 @@ def evaluate(
             ["", *config.classes], [[name, *row] for name, row in zip(config.classes, metrics.confusion.tolist(), strict=True)]
         )
     )
+    if output is not None:
+        print(f"\nevery shape of the split in {output}")
     return report_failures(failed)
 
 
@@ -84,10 +86,10 @@ def _verdicts(model: nn.Module, dataset: Dataset, split: str) -> list[list[Any]]
     for indices in dataset.indices(split).split(SHAPES_AT_ONCE):
         shapes, labels = dataset.__getitems__(indices)
         sure, best = model(shapes).softmax(dim=1).max(dim=1)
-        for index, *verdict in zip(indices.tolist(), labels.tolist(), best.tolist(), sure.tolist(), strict=True):
-            true, found, probability = verdict
+        found = zip(indices.tolist(), labels.tolist(), best.tolist(), sure.tolist(), strict=True)
+        for index, true, predicted, probability in found:
             name = dataset.names[index] if dataset.names else str(index)
-            rows.append([name, dataset.classes[true], dataset.classes[found], probability])
+            rows.append([name, dataset.classes[true], dataset.classes[predicted], probability])
     return rows
 
 

@@ -92,7 +92,8 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
         shapes, labels = self.__getitems__(chosen)
         chosen = chosen.cpu()
         splits = {name: torch.isin(chosen, members).nonzero().squeeze(1) for name, members in self.splits.items()}
-        return replace(self, shapes=shapes, labels=labels, splits=splits)
+        names = tuple(self.names[index] for index in chosen.tolist()) if self.names else ()
+        return replace(self, shapes=shapes, labels=labels, splits=splits, names=names)
 
     def split(self, name: str) -> Dataset:
         """The shapes of one split, in its order.
