@@ -64,6 +64,32 @@ def test_a_loop_has_its_neighbours_next_to_each_other():
     assert loop[:, 2].abs().max() > 0.5
 
 
+def test_rings_turn_with_the_shape():
+    """About the third axis by one step: every curve of a ring moves on by one place."""
+    ringed, around = directions.rings(18, 3, dtype=torch.float64), directions.circle(6, dtype=torch.float64)
+    cosine, sine = around[1].tolist()
+    turn = torch.tensor([[cosine, -sine, 0], [sine, cosine, 0], [0, 0, 1]], dtype=torch.float64)
+    cloud = torch.rand(20, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64) - 0.5
+    heights, turned = ((points @ ringed.T).view(-1, 3, 6) for points in (cloud, cloud @ turn.T))
+    torch.testing.assert_close(turned, heights.roll(1, dims=2))
+    assert not torch.allclose(turned, heights, atol=0.01)
+
+
+@pytest.mark.parametrize(("n", "num_rings"), [(6, 1), (12, 2), (40, 5)])
+def test_rings_are_level_and_none_is_opposite_to_another(n, num_rings):
+    ringed = directions.rings(n, num_rings, dtype=torch.float64)
+    torch.testing.assert_close(ringed.norm(dim=1), torch.ones(n, dtype=torch.float64))
+    levels = ringed[:, 2].view(num_rings, -1)
+    assert torch.equal(levels, levels[:, :1].expand_as(levels))
+    assert levels.unique().numel() == num_rings
+    assert ((ringed @ ringed.T) > -1 + 1e-6).all()
+
+
+def test_rings_are_equally_long():
+    with pytest.raises(ValueError, match="n must be a multiple of num_rings, 3, got 10"):
+        directions.rings(10, 3)
+
+
 def test_random_directions_come_from_the_generator_alone():
     state = torch.get_rng_state()
     one, other = (directions.random(5, 3, generator=torch.Generator().manual_seed(4)) for _ in range(2))

@@ -180,6 +180,9 @@ def test_an_empty_batch_gives_no_logits():
             lambda: ECTCNN(2, 3, num_thresholds=8),
             "directions and thresholds for 2 convolutions, got 16 and 8. 10 of each do",
         ),
+        (lambda: ECTCNN(2, 3, num_rings=2), "num_rings is for shapes in space, or for directions of your own; got dimension 2"),
+        (lambda: ECTCNN(2, 3, num_rings=3, directions=directions.circle(16)), "must divide the number of directions, 16"),
+        (lambda: ECTCNN(3, 3, num_rings=5, num_directions=15), "more directions a ring and thresholds .*, got 3 and 16. 10"),
         (lambda: ECTDeepSets(2, 3, pooling="sum"), "pooling must be 'max' or 'mean', got 'sum'"),
     ],
 )
@@ -198,3 +201,23 @@ def test_circular_convolutions_in_space_start_on_a_closed_curve():
     torch.testing.assert_close(model.transform.directions, directions.loop(12))
     given = directions.fibonacci(12)
     torch.testing.assert_close(ECTCNN(dim=3, num_classes=2, circular=True, directions=given).transform.directions, given)
+
+
+def test_rings_are_channels_of_a_convolution_that_goes_round(generator):
+    """A shape turned by two steps, which pooling keeps, moves on in what the convolutions give."""
+    model = ECTCNN(dim=3, num_classes=2, num_directions=24, num_rings=3, num_thresholds=10, channels=(4,), unit_ball=False)
+    torch.testing.assert_close(model.transform.directions, directions.rings(24, 3))
+    cloud = torch.rand(30, 3, generator=generator) - 0.5
+    quarter = torch.tensor([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])  # two of eight steps
+    images = model.head[: [type(layer) for layer in model.head].index(torch.nn.Flatten)]
+    seen, turned = (images(model.transform(points.unsqueeze(0))) for points in (cloud, cloud @ quarter.T))
+    assert seen.shape == (1, 4, 4, 4)
+    torch.testing.assert_close(turned, seen.roll(1, dims=2))
+    assert not torch.allclose(turned, seen)
+
+
+def test_rings_have_channels_for_every_dimension(generator):
+    model = ECTCNN(dim=3, num_classes=2, num_directions=24, num_rings=3, num_thresholds=10, channels=(4,), max_dim=1)
+    convolution = next(layer for layer in model.head if isinstance(layer, torch.nn.Conv2d))
+    assert convolution.in_channels == 6
+    assert model(torch.rand(5, 30, 3, generator=generator)).shape == (5, 2)

@@ -36,6 +36,7 @@ class Architecture:
         dropout: Probability of leaving out a value.
         normalise: Whether batch normalisation follows each of these layers (cnn, mlp). The paper has none.
         circular: Whether the first and the last direction are neighbours (cnn).
+        num_rings: Number of rings round the third axis that the directions form, each a channel (cnn, in space).
         between: Whether a ReLU follows each convolution (cnn). The published code had none.
     """
 
@@ -59,6 +60,7 @@ class Architecture:
     dropout: float | None = None
     normalise: bool | None = None
     circular: bool | None = None
+    num_rings: int | None = None
     between: bool | None = None
 
     def build(self, dim: int, num_classes: int, *, seed: int = 0) -> Classifier:

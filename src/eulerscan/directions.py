@@ -48,6 +48,27 @@ def loop(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Ten
     return _unit(curve).to(device=device, dtype=_dtype(dtype))
 
 
+def rings(n: int, num_rings: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
+    """``n`` directions in space on rings round the third axis, ring by ring, evenly from the equator up to the pole.
+
+    A shape that is turned about the third axis by the angle between neighbours moves its curves on by one place in every
+    ring: what a convolution along the rings needs. No direction is the opposite of another, as in :func:`half_sphere`.
+
+    >>> rings(8, 2)[::2].round(decimals=2)
+    tensor([[ 0.9200,  0.0000,  0.3800],
+            [-0.9200,  0.0000,  0.3800],
+            [ 0.3800,  0.0000,  0.9200],
+            [-0.3800,  0.0000,  0.9200]])
+    """
+    if positive(n, "n") % positive(num_rings, "num_rings"):
+        raise ValueError(f"n must be a multiple of num_rings, {num_rings}, got {n}.")
+    around = circle(n // num_rings, dtype=torch.float64)
+    elevation = (torch.arange(num_rings, dtype=torch.float64) + 0.5) * (math.pi / 2 / num_rings)
+    flat = elevation.cos()[:, None, None] * around
+    up = elevation.sin()[:, None, None].expand(-1, len(around), 1)
+    return torch.cat([flat, up], dim=2).flatten(0, 1).to(device=device, dtype=_dtype(dtype))
+
+
 def random(
     n: int, dim: int, generator: torch.Generator | None = None, *, device: Any = None, dtype: torch.dtype | None = None
 ) -> Tensor:

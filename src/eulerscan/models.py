@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from .checks import positive
-from .directions import loop
+from .directions import loop, rings
 from .heads import EndToEnd, Pool, check_sizes, connected
 from .layers import ECTLayer
 from .shapes import Shape, as_complex
@@ -133,7 +133,10 @@ class ECTCNN(Classifier):
 
     A convolution over directions needs an order of directions that means something: on the circle they have one. With
     ``circular`` the first and the last direction are neighbours, as they are in the plane; in space the directions then start
-    on a closed curve (:func:`directions.loop`).
+    on a closed curve (:func:`directions.loop`). Clouds of upright objects are seen better with ``num_rings``: the directions
+    then start on so many rings round the third axis (:func:`directions.rings`), convolutions go along the rings, and every
+    ring is a channel. Meshes and graphs look different from below: pass twice as many rings,
+    ``directions=torch.cat([upper, -upper])``.
 
     Presets (parameters in the plane with 15 classes): ``"4k"`` 16 x 16, hidden 25-25, 3,945; ``"65k"`` 32 x 32, hidden
     100-50, dropout 0.5, 64,827; ``"superpixels"`` 32 x 32, hidden 100-100, 70,627.
@@ -144,6 +147,7 @@ class ECTCNN(Classifier):
         dropout: Probability of leaving out a value after each hidden layer.
         normalise: Whether batch normalisation follows each convolution and hidden layer. The paper has none.
         circular: Whether to close the axis of directions to a circle, with a head that has more inputs for it.
+        num_rings: Number of rings that the directions form, each of them closed; it divides the number of directions.
         between: Whether a ReLU follows each convolution. The published code had none.
 
     Example:
@@ -157,6 +161,7 @@ class ECTCNN(Classifier):
         "dropout": 0.0,
         "normalise": False,
         "circular": False,
+        "num_rings": None,
         "between": True,
     }
     presets: ClassVar[Mapping[str, Options]] = {
@@ -167,12 +172,18 @@ class ECTCNN(Classifier):
 
     @staticmethod
     def make_transform(dim: int, head: Options, **options: Any) -> ECTLayer:
-        """Circular convolutions in space begin with directions on a closed curve (:func:`directions.loop`).
+        """Convolutions in space begin with directions on rings, or if they are circular on a closed curve.
 
         So neighbouring rows are neighbouring directions, and the last row is next to the first.
         """
-        if head["circular"] and dim == 3 and options.get("directions") is None:
-            options["directions"] = loop(options.get("num_directions", 16), dtype=torch.float64)
+        if options.get("directions") is None:
+            n, num_rings = options.get("num_directions", 16), head["num_rings"]
+            if num_rings is not None:
+                if dim != 3:
+                    raise ValueError(f"num_rings is for shapes in space, or for directions of your own; got dimension {dim}.")
+                options["directions"] = rings(n, num_rings, dtype=torch.float64)
+            elif head["circular"] and dim == 3:
+                options["directions"] = loop(n, dtype=torch.float64)
         return ECTLayer(dim, **options)
 
     @staticmethod
@@ -185,13 +196,20 @@ class ECTCNN(Classifier):
         dropout: float,
         normalise: bool,
         circular: bool,
+        num_rings: int | None,
         between: bool,
     ) -> nn.Module:
         check_sizes(channels=channels, hidden=hidden)
-        layers: list[nn.Module] = [nn.Unflatten(1, (1, transform.num_directions))] if transform.max_dim is None else []
-        height, width = transform.num_directions, transform.num_thresholds
-        for before, after in itertools.pairwise((transform.num_channels, *channels)):
-            if circular:
+        count = 1 if num_rings is None else positive(num_rings, "num_rings")
+        if transform.num_directions % count:
+            raise ValueError(f"num_rings must divide the number of directions, {transform.num_directions}, got {count}.")
+        around, width = transform.num_directions // count, transform.num_thresholds
+        layers: list[nn.Module] = [nn.Unflatten(-2, (count, around))]
+        if transform.max_dim is not None:
+            layers = [] if count == 1 else [*layers, nn.Flatten(1, 2)]
+        closed, height = circular or num_rings is not None, around
+        for before, after in itertools.pairwise((count * transform.num_channels, *channels)):
+            if closed:
                 layers.append(nn.CircularPad2d((0, 0, 1, 1)))
                 height += 2
             layers.append(nn.Conv2d(before, after, 3))
@@ -201,8 +219,8 @@ class ECTCNN(Classifier):
             height, width = (height - 2) // 2, (width - 2) // 2
         if height < 1 or width < 1:
             raise ValueError(
-                f"ECTCNN needs more directions and thresholds for {len(channels)} convolutions, got "
-                f"{transform.num_directions} and {transform.num_thresholds}. {3 * 2 ** len(channels) - 2} of each do."
+                f"ECTCNN needs more directions{' a ring' if count > 1 else ''} and thresholds for {len(channels)} "
+                f"convolutions, got {around} and {transform.num_thresholds}. {3 * 2 ** len(channels) - 2} of each do."
             )
         sizes = (channels[-1] * height * width, *hidden)
         return nn.Sequential(*layers, nn.Flatten(), *connected(sizes, dropout, normalise), nn.Linear(sizes[-1], num_classes))
