@@ -67,59 +67,6 @@ def test_edges_of_a_ply_are_edges(tmp_path):
     assert es.read(written(tmp_path, "graph.ply", header + "0 0 0\n1 0 0\n0 1 0\n0 1\n1 2\n")).counts == (3, 2)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "x,y\n0,1\n2,3.5\n",
-        "0;1\n2;3.5",
-        "# a comment\n\n0 1\n 2\t3.5\n",
-        "\ufeffx y\r\n0 1\r\n2 3.5\r\n",
-        "0, 1\n2, 3.5\n\n",
-    ],
-)
-@pytest.mark.parametrize("ending", ["csv", "txt", "CSV"])
-def test_tables_may_be_separated_in_every_way(text, ending, tmp_path):
-    assert es.read(written(tmp_path, f"points.{ending}", text)).points.tolist() == [[0, 1], [2, 3.5]]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "id,x,y,label\n7,0,1,left\n8,2,3.5,right\n",
-        "x,y,label\n0,1,left\n2,3.5,\n",
-        "Landmark;X;Y\nSmith, J;0;1\n\n# half\n9;2;3.5\n",
-        "y , name, x\n1 , a, 0\n3.5, b, 2\n",
-        "id x y w\n  7  0 1\t1\n8 2 3.5 1\n",
-        "name\tx\ty\tnote\nleft eye\t0\t1\t\nnose\t2\t3.5\tbroken once\n",
-        '\ufeff"name","X","Y"\r\n"left, below","0","1"\r\nthe 5" one,2,3.5\r\n',
-        '"name" "x" "y"\n"left  eye" 0 1\n "nose"  2  3.5\n',
-        ",x,y\n0,0,1\n1,2,3.5\n",
-        "\tx\ty\n0\t0\t1\n1\t2\t3.5\n",
-        "y,x\n1,0\n3.5,2\n",
-    ],
-)
-@pytest.mark.parametrize("ending", ["csv", "txt", "xyz"])
-def test_columns_named_x_and_y_are_found_among_others(text, ending, tmp_path):
-    assert es.read(written(tmp_path, f"points.{ending}", text)).points.tolist() == [[0, 1], [2, 3.5]]
-
-
-@pytest.mark.parametrize("names", ["landmark,x,y,z", "R,Y,Z,X,G", "Z,nx,ny,Y,nz,X"])
-@pytest.mark.parametrize("ending", ["csv", "txt", "xyz"])
-def test_columns_named_x_y_and_z_are_found_in_any_order(names, ending, tmp_path):
-    rows = [[str("xyz".index(name) + i) if name in "xyz" else "text" for name in names.lower().split(",")] for i in (0, 10)]
-    path = written(tmp_path, f"points.{ending}", "\n".join([names, *(",".join(row) for row in rows)]))
-    assert es.read(path).points.tolist() == [[0, 1, 2], [10, 11, 12]]
-
-
-@pytest.mark.parametrize("header", ["", "a,b,c,d\n", "x,z,a,b\n", "x,y\n", "x,y,z\n", "x,y,\n", "x\ty\tz\t\n", "x1,y1,x2,y2\n"])
-def test_without_such_names_all_columns_are_coordinates(header, tmp_path):
-    assert es.read(written(tmp_path, "a.csv", header + "0,1,2,3\n4,5,6,7\n")).points.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
-
-
-def test_what_follows_the_coordinates_in_xyz_is_left_out(tmp_path):
-    assert es.read(written(tmp_path, "a.xyz", "0 1 2 255 0 0\n3 4 5 0 0 255\n")).points.tolist() == [[0, 1, 2], [3, 4, 5]]
-
-
 def test_arrays_of_numpy_are_points(tmp_path):
     points = np.random.default_rng(0).random((5, 3))
     assert torch.equal(es.read(written(tmp_path, "a.npy", array(points))).points, torch.tensor(points).float())

@@ -17,7 +17,8 @@ from .images import from_image, grey_pages, stacked
 from .meshfiles import read_mesh
 from .networkx import read_graph
 from .objfiles import read_obj
-from .pointfiles import read_arrays, read_table
+from .pointfiles import read_arrays
+from .tablefiles import read_table
 
 ENDINGS = {
     **{f".{kind}": kind for kind in ("obj", "ply", "off", "stl", "glb", "gltf", "npy", "npz", "xyz", "csv", "graphml", "gml")},
@@ -47,8 +48,9 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
 
     - Meshes, and the clouds and lines that such files may hold: OBJ, PLY, OFF, STL, GLB, glTF. Option ``merge`` of
       :func:`from_trimesh`.
-    - Points: a point a line in CSV and TXT (all columns) and XYZ (three columns, what follows is left out), where a first
-      line that names x and y, and perhaps z, among others chooses these columns; an array ``[V, dim]`` in NPY;
+    - Points: a point a line in CSV and TXT (all columns after those of text) and XYZ (three columns, what follows is left
+      out), where a first line that names x and y, and perhaps z, among others chooses these columns, and where decimals
+      may have a comma if semicolons or tabs separate the columns; an array ``[V, dim]`` in NPY;
       ``points``, and perhaps ``edges [2, n]``, ``triangles [3, n]`` and ``tetrahedra [4, n]``, in NPZ.
     - Graphs whose nodes have coordinates: GraphML, GML. Option ``positions`` of :func:`from_networkx`.
     - Images: PNG, TIFF, JPEG, BMP. The options of :func:`from_image`.
