@@ -11,13 +11,18 @@ from . import __version__
 from .extras import require
 from .loading import uncollected
 
+DESCRIPTION = """The Euler characteristic transform: classify, fit and compare shapes.
+
+Set EULERSCAN_DEBUG=1 to see where an error comes from."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit.
 
     The code is 0 if all went well, 1 if some of the work could not be done, 2 if nothing could, 130 after Ctrl-C.
     """
-    if list(sys.argv[1:] if arguments is None else arguments) == ["--version"]:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words == ["--version"]:
         print(f"eulerscan {__version__}")
         sys.exit(0)
     alone = arguments is None  # the process ends with the command
@@ -36,15 +41,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         () if os.environ.get("EULERSCAN_DEBUG") else (ValueError, TypeError, IndexError, OSError, ImportError, ArithmeticError)
     )
     try:
-        status = tyro.extras.subcommand_cli_from_dict(
-            COMMANDS,
-            prog="eulerscan",
-            description="The Euler characteristic transform: classify, fit and compare shapes. Set EULERSCAN_DEBUG=1 to see "
-            "where an error comes from.",
-            args=arguments,
-            registry=WORDS,
-            config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.DisallowNone),
-        )
+        options = {
+            "registry": WORDS,
+            "config": (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.DisallowNone),
+        }
+        if words and words[0] in COMMANDS:
+            # By itself, so that errors name its options as its help does, and refer to that help.
+            status = tyro.cli(COMMANDS[words[0]], prog=f"eulerscan {words[0]}", args=words[1:], **options)
+        else:
+            status = tyro.extras.subcommand_cli_from_dict(
+                COMMANDS, prog="eulerscan", description=DESCRIPTION, args=words, **options
+            )
     except shown as error:
         print(f"error: {_text(error)}", file=sys.stderr)
         sys.exit(2)

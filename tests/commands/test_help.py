@@ -9,7 +9,7 @@ from eulerscan.commands import COMMANDS
 def test_help_speaks_of_arguments_by_name_and_not_of_python(run, command):
     out, _ = run(command, "--help")
     assert out.startswith(f"usage: eulerscan {command}")
-    assert "{None" not in out
+    assert "None" not in out
     assert "INT [INT" not in out
     assert "STR [STR" not in out
     first = out.split("\n\n")[0]
@@ -20,3 +20,36 @@ def test_help_speaks_of_arguments_by_name_and_not_of_python(run, command):
 def test_a_switch_that_the_preset_decides_can_be_turned_on_and_off(run):
     out, _ = run("train", "--help")
     assert "--circular, --no-circular" in out
+
+
+def test_a_default_that_is_set_is_shown_and_one_that_is_not_is_optional(run):
+    out, _ = run("transform", "--help")
+    text = " ".join(out.replace("\u2502", " ").split())
+    assert "evenly spread. (default: 32)" in text
+    assert "for shapes in the unit ball. (optional) --scale" in text
+    assert "Default: one for each core. (optional) --scheduler" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["train", "digits", "--batch-size", 0], "training: batch_size must be at least 1, got 0."),
+        (["train", "digits", "--rotate", -5], "training.augmentation: rotate must be between 0 and 180, got -5.0."),
+        (["train", "digits", "--epochs", "many"], "--epochs: invalid literal"),
+        (["train", "digits", "--nosuch"], "Unrecognized options: --nosuch"),
+    ],
+)
+def test_an_error_names_the_option_and_the_help_of_its_command(run, monkeypatch, arguments, named):
+    monkeypatch.setenv("COLUMNS", "120")
+    out, err = run(*arguments, status=2)
+    assert named in out + err
+    assert "dummy" not in out + err
+    assert "eulerscan train --help" in out + err
+
+
+def test_without_a_command_all_are_named(run):
+    out, _ = run("--help")
+    assert out.startswith("usage: eulerscan ")
+    assert all(command in out for command in COMMANDS)
+    out, err = run("tran", status=2)
+    assert "Unrecognized options: tran" in out + err

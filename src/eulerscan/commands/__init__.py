@@ -17,6 +17,7 @@ from .predict import evaluate, predict
 from .reproduce import reproduce
 from .train import train
 from .transform import transform
+from .wording import without_none
 
 DataCommand = (
     Annotated[None, subcommand("list", constructor=data_sets.list_datasets)]
@@ -41,3 +42,5 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "distances": distances,
     "reproduce": reproduce,
 }
+for _command in COMMANDS.values():
+    without_none(_command)

@@ -50,7 +50,7 @@ def train(
         folder: Instead of a data set, a folder in which every sub-folder is a class of mesh, point or image files.
         data: Options of the data set, or of reading the files: `--data form=meshes`, `--data weighted=true`. `seed=...`
             divides anew.
-        model: The model.
+        model: The model. What is not given, the preset decides, or else the model itself.
         training: How to train.
         seeds: Number of runs, each with its own seed, beginning with --seed.
         output: Folder for the runs. Default: runs/ and the names of data and model.

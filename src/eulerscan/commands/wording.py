@@ -1,13 +1,25 @@
-"""What ``--help`` says of types, in words for people who do not know Python."""
+"""What ``--help`` says of types and defaults, in words for people who do not know Python."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import is_dataclass, replace
+from inspect import signature, unwrap
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args, get_type_hints
 
-from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+from tyro.conf import arg
+from tyro.constructors import (
+    ConstructorRegistry,
+    PrimitiveConstructorSpec,
+    PrimitiveTypeInfo,
+    StructConstructorSpec,
+    StructTypeInfo,
+)
 
 WORDS = ConstructorRegistry()
+_OPTIONAL = arg(help_behavior_hint="(optional)")  # instead of "(default: None)": what happens without it, the text says
+_SEEN = object()  # a mark of ours on what tyro is asked for: it answers with our rules, too
 
 
 @WORDS.primitive_rule
@@ -23,3 +35,26 @@ def _several(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[tuple[Any, ...
         is_instance=lambda value: isinstance(value, tuple) and all(isinstance(entry, of[0]) for entry in value),
         str_from_instance=lambda value: [str(entry) for entry in value] or ["none"],
     )
+
+
+@WORDS.struct_rule
+def _without_none(info: StructTypeInfo) -> StructConstructorSpec | None:
+    """The fields of a dataclass as tyro makes them, where a default ``None`` reads "optional"."""
+    if not is_dataclass(info.type) or _SEEN in info.markers:
+        return None
+    spec = ConstructorRegistry.get_struct_spec(replace(info, markers=(*info.markers, _SEEN)))
+    if not isinstance(spec, StructConstructorSpec):
+        return None
+    fields = (replace(field, type=_optional(field.type)) if field.default is None else field for field in spec.fields)
+    return replace(spec, fields=tuple(fields))
+
+
+def without_none(command: Callable[..., Any]) -> None:
+    """The same for the arguments of a function, whose annotations are changed."""
+    types = get_type_hints(command, include_extras=True)
+    names = [name for name, argument in signature(command).parameters.items() if argument.default is None]
+    unwrap(command).__annotations__ = types | {name: _optional(types[name]) for name in names}
+
+
+def _optional(of: Any) -> Any:
+    return Annotated[of, _OPTIONAL]
