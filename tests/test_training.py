@@ -52,6 +52,15 @@ def test_closed_polygons_are_told_from_open_ones():
     assert trained.history[-1]["loss"] < 0.2 < trained.history[0]["loss"]
 
 
+def test_scores_come_from_logits_that_can_be_had():
+    made, data, seen = model(), polygons(), []
+    scores = evaluate(made, data, "train", batch_size=6, on_batch=lambda indices, logits: seen.append((indices, logits)))
+    indices, logits = (torch.cat(parts) for parts in zip(*seen, strict=True))
+    assert torch.equal(indices, data.splits["train"])
+    torch.testing.assert_close(logits, made(data.shapes[indices]).detach())
+    assert float((logits.argmax(dim=1) == data.labels[indices]).float().mean()) == pytest.approx(scores.accuracy)
+
+
 def test_a_seed_determines_every_bit_and_another_seed_another_result():
     data, results = polygons(), []
     for seed in (1, 1, 2):

@@ -166,8 +166,19 @@ def train(
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, dataset: Dataset, split: str = "test", *, batch_size: int = 256) -> Metrics:
-    """Scores of a model on one split; processes started by ``torchrun`` divide the work."""
+def evaluate(
+    model: nn.Module,
+    dataset: Dataset,
+    split: str = "test",
+    *,
+    batch_size: int = 256,
+    on_batch: Callable[[Tensor, Tensor], None] | None = None,
+) -> Metrics:
+    """Scores of a model on one split; processes started by ``torchrun`` divide the work.
+
+    Args:
+        on_batch: Called with the indices ``[n]`` of some shapes and their logits ``[n, C]``, until it saw all of this process.
+    """
     device, num_classes = next(model.parameters()).device, len(dataset.classes)
     total, counts = torch.zeros((), dtype=torch.float64), torch.zeros(num_classes, num_classes, dtype=torch.int64)
     training = model.training
@@ -177,6 +188,8 @@ def evaluate(model: nn.Module, dataset: Dataset, split: str = "test", *, batch_s
         logits, labels = model(shapes.to(device)).cpu(), labels.cpu()
         total += nn.functional.cross_entropy(logits, labels, reduction="sum").double()
         counts += confusion(labels, logits.argmax(dim=1), num_classes)
+        if on_batch is not None:
+            on_batch(indices, logits)
     model.train(training)
     counts, total = distributed.add_up(counts), distributed.add_up(total)
     return Metrics(counts, float(total) / max(1, int(counts.sum())))

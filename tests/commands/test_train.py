@@ -17,6 +17,7 @@ from PIL import Image
 
 from eulerscan.cli import main
 from eulerscan.convert import read
+from eulerscan.datasets import Dataset
 from eulerscan.runs import load
 
 TINY = ["--model", "mlp", "--num-directions", "6", "--num-thresholds", "8", "--hidden", "12"]
@@ -176,6 +177,14 @@ def test_every_shape_is_judged_by_name(run, trained, folder, tmp_path):
         assert 0.5 <= float(row["probability"]) <= 1
     _, err = run("evaluate", trained / "seed-0", "-o", tmp_path / "shapes.csv", status=2)
     assert "is there already" in err
+
+
+def test_every_shape_is_judged_once(run, trained, tmp_path, monkeypatch):
+    seen = []
+    get = Dataset.__getitems__
+    monkeypatch.setattr(Dataset, "__getitems__", lambda self, indices: seen.extend(indices.tolist()) or get(self, indices))
+    run("evaluate", trained / "seed-0", "-o", tmp_path / "shapes.csv")
+    assert len(seen) == len(set(seen)) == 4
 
 
 def test_shapes_that_reach_beyond_the_radius_are_said(run, folder, tmp_path):

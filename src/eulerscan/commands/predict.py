@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import torch
-from torch import nn
+from torch import Tensor
 from tyro.conf import arg
 
 from .. import datasets
@@ -52,9 +52,9 @@ def evaluate(
     if split not in dataset.splits:
         raise ValueError(f"--split must be one of {', '.join(dataset.splits)}, got {split!r}.")
     check_same_data(config, dataset)
-    metrics = score(model, dataset, split)
+    rows: list[list[Any]] = []
+    metrics = score(model, dataset, split, on_batch=lambda *batch: rows.extend(_verdicts(dataset, *batch)))
     if output is not None:
-        rows = _verdicts(model, dataset, split)
         with replacing(output) as partial:
             partial.write_text(comma_separated(["shape", "true class", "class", "probability"], rows), encoding="utf-8")
     if as_json:
@@ -78,19 +78,13 @@ def _figure(name: str, value: float) -> str:
     return f"{value:.4g}" if name == "loss" else f"{value:.2f} %"
 
 
-@torch.no_grad()
-def _verdicts(model: nn.Module, dataset: Dataset, split: str) -> list[list[Any]]:
-    """Shape, true class, predicted class and its probability, for every shape of a split."""
-    rows: list[list[Any]] = []
-    model.eval()
-    for indices in dataset.indices(split).split(SHAPES_AT_ONCE):
-        shapes, labels = dataset.__getitems__(indices)
-        sure, best = model(shapes).softmax(dim=1).max(dim=1)
-        found = zip(indices.tolist(), labels.tolist(), best.tolist(), sure.tolist(), strict=True)
-        for index, true, predicted, probability in found:
-            name = dataset.names[index] if dataset.names else str(index)
-            rows.append([name, dataset.classes[true], dataset.classes[predicted], probability])
-    return rows
+def _verdicts(dataset: Dataset, indices: Tensor, logits: Tensor) -> Iterator[list[Any]]:
+    """Shape, true class, predicted class and its probability, for some shapes of a data set."""
+    classes = logits.argmax(dim=1)
+    sure = logits.softmax(dim=1).gather(1, classes[:, None])[:, 0]
+    for index, predicted, probability in zip(indices.tolist(), classes.tolist(), sure.tolist(), strict=True):
+        name = dataset.names[index] if dataset.names else str(index)
+        yield [name, dataset.classes[int(dataset.labels[index])], dataset.classes[predicted], probability]
 
 
 @torch.no_grad()
