@@ -122,18 +122,18 @@ def transform() -> Figure:
 
 
 def letters() -> Figure:
-    """Three letters and their transforms."""
+    """Three letters and their transforms, in the same colours."""
     directions, thresholds = es.directions.circle(64), es.thresholds(96)
     figure = plot.figure(9, 4.6)
     grid = figure.add_gridspec(2, 3, height_ratios=[1, 1.2])
-    for column, text in enumerate("ABC"):
-        shape = letter(text)
+    shapes = [letter(text) for text in "ABC"]
+    transforms = [es.ect(shape, directions, thresholds)[0] for shape in shapes]
+    limits = plot.limits_of(*transforms)
+    for column, (shape, transform) in enumerate(zip(shapes, transforms, strict=True)):
         axes = plot.plot_shape(filled(shape), figure.add_subplot(grid[0, column]))
         axes.set(xticks=[], yticks=[])
         axes.set_frame_on(False)
-        plot.plot_transform(
-            es.ect(shape, directions, thresholds)[0], figure.add_subplot(grid[1, column]), thresholds=thresholds
-        )
+        plot.plot_transform(transform, figure.add_subplot(grid[1, column]), thresholds=thresholds, limits=limits)
     return figure
 
 

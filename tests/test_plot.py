@@ -11,7 +11,6 @@ from eulerscan import plot
 from eulerscan.extent import radius_of
 from eulerscan.plot import many, overview
 from eulerscan.plot.distances import draw_distances
-from eulerscan.plot.drawing import limits_of
 from eulerscan.plot.fits import animate, draw_points
 from eulerscan.plot.overview import draw_overview
 from eulerscan.surface import occurrences, outer_triangles
@@ -58,7 +57,7 @@ def test_a_transform_is_an_image_with_a_row_a_direction():
 
 def test_transforms_are_compared_in_the_same_colours():
     low, high = torch.tensor([[0.0, 2.0]]), torch.tensor([[-1.0, 1.0]])
-    limits = limits_of(low, high)
+    limits = plot.limits_of(low, high)
     assert limits == (-1, 2)
     for transform in (low, high):
         (image,) = plot.plot_transform(transform, axes(), limits=limits).images

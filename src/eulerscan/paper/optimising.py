@@ -88,14 +88,18 @@ def run_figure(name: str, seeds: int, folder: Path) -> list[dict[str, Any]]:
 def _draw_directions(cloud: Tensor, start: Tensor, fit: Fit, target: Transform, path: Path) -> None:
     """Directions before and after around the cloud; below them the transforms, and the wanted one."""
     figure = plot.figure(10, 6)
-    for column, (vectors, title) in enumerate(((start, "before"), (fit.directions, "after"))):
+    chosen = {"before": start, "after": fit.directions}
+    transforms = {
+        f"transform {title}": ect(cloud, vectors, target.thresholds, scale=target.scale)[0] for title, vectors in chosen.items()
+    } | {"wanted": target.values}
+    limits = plot.limits_of(*transforms.values())
+    for column, (title, vectors) in enumerate(chosen.items()):
         ax = figure.add_subplot(2, 3, 1 + column)
         plot.plot_shape(cloud, ax, colour="0.7")
         plot.plot_directions(vectors, ax).set_title(f"directions {title}")
+    for column, (title, transform) in enumerate(transforms.items()):
         below = figure.add_subplot(2, 3, 4 + column)
-        transform = ect(cloud, vectors, target.thresholds, scale=target.scale)[0]
-        plot.plot_transform(transform, below, thresholds=target.thresholds).set_title(f"transform {title}")
-    plot.plot_transform(target.values, figure.add_subplot(2, 3, 6), thresholds=target.thresholds).set_title("wanted")
+        plot.plot_transform(transform, below, thresholds=target.thresholds, limits=limits).set_title(title)
     losses = figure.add_subplot(2, 3, 3)
     losses.semilogy(fit.history)
     if len(fit.restart_losses) > 1:

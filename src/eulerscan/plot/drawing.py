@@ -71,7 +71,7 @@ def plot_transform(
             the rows are numbered.
         label: What the colours mean.
         limits: Least and largest value that the colours are for. ``None``: those of this transform. Transforms that are to be
-            compared need the same: those of all of them.
+            compared need the same: those of all of them, :func:`limits_of`.
     """
     values = _one_transform(transform)
     ax = ax or new_axes()
@@ -201,7 +201,7 @@ def plot_directions(directions: Tensor, ax: Axes | None = None, *, before: Tenso
 
 
 def limits_of(*transforms: Tensor) -> tuple[float, float]:
-    """The least and the largest value of all transforms, and of zero.
+    """The least and the largest value of all transforms, and of zero: the colours of pictures that are to be compared.
 
     >>> limits_of(torch.tensor([[0.0, 2.0]]), torch.tensor([[-1.0, 1.0]]))
     (-1.0, 2.0)
