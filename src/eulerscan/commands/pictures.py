@@ -41,9 +41,7 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
         chosen = [int((dataset.labels == label).nonzero()[0, 0]) for label in range(min(4, len(config.classes)))]
         shapes = [dataset.shapes[index] for index in chosen]
         transforms = [layer(shape).reshape(len(kinds), layer.num_directions, layer.num_thresholds) for shape in shapes]
-        limits = [
-            plot.limits_of(*of_kind) for of_kind in zip(*transforms, strict=True)
-        ]  # one for a row: kinds are not compared
+        limits = [plot.limits_of(*of_kind) for of_kind in zip(*transforms, strict=True)]  # of a row: kinds are not compared
         for column, (index, shape) in enumerate(zip(chosen, shapes, strict=True), start=1):
             top = figures["transforms"].add_subplot(height, len(chosen), column, projection="3d" if config.dim == 3 else None)
             plot.plot_shape(shape, top).set_title(config.classes[int(dataset.labels[index])])
