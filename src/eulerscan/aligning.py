@@ -23,6 +23,7 @@ from .functional import thresholds as even_thresholds
 from .rings import Rings, rings
 from .rotations import angle_apart, different, nearby, principal, spread
 
+CANDIDATES, STARTS, ROUNDS = 512, 8, 32
 EVERYWHERE = 4096  # directions, about
 SCOUTS = 8  # rotations that are looked up and refined for each that is then refined with transforms
 FINEST = 2.0**-12  # of the step between directions: the smallest turns that are tried
@@ -71,7 +72,16 @@ class Views:
 
 
 @torch.no_grad()
-def align(a: Views, b: Views, *, p: float, candidates: int, starts: int, rounds: int, reflections: bool) -> Alignment:
+def align(
+    a: Views,
+    b: Views,
+    *,
+    p: float = 2,
+    candidates: int = CANDIDATES,
+    starts: int = STARTS,
+    rounds: int = ROUNDS,
+    reflections: bool = False,
+) -> Alignment:
     """As :func:`~eulerscan.invariant.rotation_distance`, of shapes on one grid."""
     dim = a.complex.dim
     tried = spread(candidates, dim).to(a.directions)

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from .aligning import Alignment, Views, align
+from .aligning import CANDIDATES, ROUNDS, STARTS, Alignment, Views, align
 from .checks import positive
 from .complexes import Complex
 from .distances import check_p, check_pair, common, direct, scaled
@@ -64,9 +64,9 @@ def rotation_distance(
     num_directions: int = 64,
     num_thresholds: int = 64,
     radius: float = 1.1,
-    candidates: int = 512,
-    starts: int = 8,
-    rounds: int = 32,
+    candidates: int = CANDIDATES,
+    starts: int = STARTS,
+    rounds: int = ROUNDS,
     reflections: bool = False,
 ) -> Alignment:
     """Distance of two shapes in the plane or in space, the second turned to where it is closest to the first.

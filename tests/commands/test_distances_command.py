@@ -1,4 +1,10 @@
 import csv
+import math
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
 from itertools import pairwise
 
 import numpy as np
@@ -8,6 +14,7 @@ import trimesh
 from PIL import Image
 
 import eulerscan as es
+from eulerscan.commands import turning
 from eulerscan.plot.distances import draw_distances
 
 
@@ -73,6 +80,111 @@ def test_shapes_in_space_are_turned_themselves(run, tmp_path):
     run("transform", *files, "-o", tmp_path / "t.npz")
     _, err = run("distances", tmp_path / "t.npz", "-o", tmp_path / "d.csv", "--turned", status=2)
     assert "--turned needs the shapes themselves" in err
+
+
+@pytest.fixture
+def boxes(tmp_path):
+    """Four boxes in space, two of them alike."""
+    place = tmp_path / "boxes"
+    place.mkdir()
+    for name, extents in (("a", (1.0, 1.4, 2.0)), ("b", (1.0, 1.0, 3.0)), ("c", (1.0, 2.0, 2.0)), ("d", (1.0, 1.4, 2.0))):
+        box = trimesh.creation.box(extents=extents)
+        box.apply_transform(trimesh.transformations.rotation_matrix(ord(name), [1, 2, 3]))
+        box.export(place / f"{name}.ply")
+    return place
+
+
+class Stopped:
+    """Aligns so many pairs, and is then interrupted."""
+
+    def __init__(self, monkeypatch):
+        self.align, self.pairs, self.done = turning.align, math.inf, 0
+        monkeypatch.setattr(turning, "align", self)
+
+    def __call__(self, *views, **options):
+        if self.done == self.pairs:
+            raise KeyboardInterrupt
+        self.done += 1
+        return self.align(*views, **options)
+
+    def after(self, pairs):
+        self.pairs, self.done = pairs, 0
+
+
+TURNED = ["--turned", "--num-directions", 12, "--num-thresholds", 12]
+
+
+def test_distances_in_space_go_on_where_they_were_stopped(run, boxes, tmp_path, monkeypatch):
+    calls, output = Stopped(monkeypatch), tmp_path / "out" / "d.csv"
+    out, _ = run("distances", boxes, "-o", output, *TURNED)
+    assert "going on" not in out
+    whole = output.read_bytes()
+    assert [path.name for path in output.parent.iterdir()] == ["d.csv"]
+    output.unlink()
+    calls.after(2)
+    _, err = run("distances", boxes, "-o", output, *TURNED, status=130)
+    assert "2 of 6 pairs are kept" in err
+    assert not output.exists()
+    calls.after(3)
+    out, err = run("distances", boxes, "-o", output, *TURNED, status=130)
+    assert "going on: 2 of 6 pairs" in out
+    assert "5 of 6 pairs are kept" in err
+    calls.after(math.inf)
+    out, _ = run("distances", boxes, "-o", output, *TURNED)
+    assert "going on: 5 of 6 pairs" in out
+    assert calls.done == 1
+    assert output.read_bytes() == whole
+    assert [path.name for path in output.parent.iterdir()] == ["d.csv"]
+
+
+@pytest.mark.parametrize("change", ["p", "directions", "touched", "unreadable", "more"])
+def test_pairs_of_other_settings_or_files_are_not_used(change, run, boxes, tmp_path, monkeypatch):
+    calls, arguments = Stopped(monkeypatch), [boxes, "-o", tmp_path / "d.csv", *TURNED]
+    calls.after(4)
+    run("distances", *arguments, status=130)
+    calls.after(math.inf)
+    status, pairs = 0, 6
+    if change == "p":
+        arguments += ["--p", 1]
+    elif change == "directions":
+        arguments[arguments.index("--num-directions") + 1] = 13
+    elif change == "touched":
+        os.utime(boxes / "b.ply", (1, 1))
+    elif change == "unreadable":
+        (boxes / "b.ply").write_text("words")
+        status, pairs = 1, 3
+    else:
+        shutil.copy(boxes / "a.ply", boxes / "e.ply")
+        pairs = 10
+    out, _ = run("distances", *arguments, status=status)
+    assert "going on" not in out
+    assert calls.done == pairs
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_call_that_was_killed_is_gone_on_with(run, boxes, tmp_path, monkeypatch):
+    """By a signal that nobody can answer, as a cluster sends it."""
+    code = f"""
+        import os, signal
+        from eulerscan.cli import main
+        from eulerscan.commands import turning
+        align, done = turning.align, []
+        def deadly(*views, **options):
+            if len(done) == 3:
+                os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+            done.append(1)
+            return align(*views, **options)
+        turning.align = deadly
+        main({list(map(str, ["distances", boxes, "-o", tmp_path / "d.csv", *TURNED]))!r})
+    """
+    assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)], timeout=300).returncode != 0
+    calls = Stopped(monkeypatch)
+    out, _ = run("distances", boxes, "-o", tmp_path / "d.csv", *TURNED)
+    assert "going on: 3 of 6 pairs" in out
+    assert calls.done == 3
+    names, found = matrix(tmp_path / "d.csv")
+    assert found[names.index("a.ply"), names.index("d.ply")] < 1e-3
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_transforms_that_are_made_need_not_be_made_again(run, folder, tmp_path):

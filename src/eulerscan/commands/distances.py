@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from itertools import combinations
 from pathlib import Path
 from typing import Annotated
 
@@ -15,11 +14,10 @@ from tyro.conf import arg
 from ..atomic import replacing
 from ..bulk import Settings, Source, Transforms, load_transforms, transformed
 from ..bulk.files import holds_transforms, load_failures
-from ..convert import read
 from ..distances import check_p, distance_matrix
 from ..extras import progress_bar
 from ..folders import Failure
-from ..invariant import circular_distance, rotation_distance
+from ..pairs import KeptPairs
 from ..plot.distances import draw_distances
 from ..plot.figures import save
 from ..tables import comma_separated
@@ -27,6 +25,7 @@ from .options import Files, check_output, report_beyond, report_failures, report
 from .plot import FIGURES
 from .recipe import Recipe
 from .transform import find_files
+from .turning import check_turned, in_plane, in_space, kept_pairs
 
 CLOUD = 10  # Euler characteristic above which a shape is taken for a cloud of points
 
@@ -57,8 +56,8 @@ def distances(
         plot: Picture of the matrix, similar shapes side by side, and of the tree of clusters: .png, .pdf or .svg.
         p: At least 1; inf is the largest difference at any height in any direction.
         turned: Turn the second of two shapes to where it is closest to the first. In the plane all turns by whole steps of the
-            directions are tried. In space the best of many rotations is taken, which is an approximation from above and takes
-            seconds for each pair.
+            directions are tried. In space the best of many rotations is taken, which is an approximation from above and takes a
+            good part of a second for each pair, seconds for large meshes; a second call goes on where the first was stopped.
         recipe: How files are transformed.
         overwrite: Replace the output if it is there already.
         quiet: Show no progress, and print nothing but errors.
@@ -75,27 +74,35 @@ def distances(
     made = len(files) == 1 and holds_transforms(files[0])
     if made and recipe != Recipe():
         raise ValueError(f"{files[0]} holds transforms already: how they are made cannot be chosen any more.")
-    folder: Path | None = None
+    kept: KeptPairs | None = None
     if made:
         found = load_transforms(files[0])
         if turned:
-            _check_turned(found.settings, made)
+            check_turned(found.settings, made)
         failures = load_failures(files[0]) if files[0].is_dir() else []
     else:
         source = find_files(files, besides=[path for path in (output, plot) if path is not None])
         if not quiet:
             report_others(source.others)
-        settings, folder = recipe.settings(source), source.folder
+        settings = recipe.settings(source)
         if turned:
-            _check_turned(settings, made)
+            check_turned(settings, made)
         found = _transform(source, settings, failures, quiet)
     if not found.names:
         raise ValueError(f"{files[0]} holds no shapes.")
     _report_sizes(found)
-    matrix = _turned(found, folder, p, quiet) if turned else _matrix(found, p)
+    if not turned:
+        matrix = _matrix(found, p)
+    elif found.settings.dim == 2:
+        matrix = in_plane(found, p, quiet)
+    else:
+        kept = kept_pairs(output, source, found, p)
+        matrix = in_space(found, source.folder, p, kept, quiet)
     with replacing(output) as partial:
         rows = [[name, *(f"{value:.9g}" for value in row)] for name, row in zip(found.names, matrix.tolist(), strict=True)]
         partial.write_text(comma_separated(["name", *found.names], rows), encoding="utf-8")
+    if kept is not None:
+        kept.remove()
     if plot is not None:
         save(draw_distances(matrix, found.names, label=_label(p, turned)), plot)
     if not quiet:
@@ -131,43 +138,6 @@ def _matrix(found: Transforms, p: float) -> Tensor:
     # Growth from threshold to threshold is no curve to be integrated.
     thresholds = None if found.settings.variant == "derivative" else found.settings.thresholds
     return distance_matrix(found.transforms.double(), p=p, thresholds=thresholds)
-
-
-def _check_turned(settings: Settings, made: bool) -> None:
-    if settings.variant != "ect" or (settings.dim == 3 and math.isfinite(settings.scale)):
-        raise ValueError(
-            "--turned is for the transform itself, and in space for the exact one: leave out --variant and --scale."
-        )
-    if settings.dim not in (2, 3):
-        raise ValueError(f"--turned is for shapes in the plane or in space, got dimension {settings.dim}.")
-    if settings.dim == 3 and made:
-        raise ValueError("--turned needs the shapes themselves in space, since it turns them: name their files or folder.")
-
-
-def _turned(found: Transforms, folder: Path | None, p: float, quiet: bool) -> Tensor:
-    settings, count = found.settings, len(found.names)
-    in_plane = settings.dim == 2
-    result = torch.zeros(count, count, dtype=torch.float64)
-    bar = progress_bar(count * (count - 1) // 2, "comparing pairs", hidden=quiet)
-    try:
-        if in_plane:
-            transforms, thresholds = found.transforms.double(), settings.thresholds
-            for i in range(count - 1):
-                result[i, i + 1 :] = circular_distance(transforms[i : i + 1], transforms[i + 1 :], thresholds, p=p)
-                bar.update(count - 1 - i)
-        else:
-            assert folder is not None
-            shapes = [read(folder / name, dtype=torch.float64, **settings.reading) for name in found.names]
-            shapes = [shape.unit_ball() if settings.unit_ball else shape for shape in shapes]
-            grid = (settings.num_directions, settings.num_thresholds)
-            for i, j in combinations(range(count), 2):
-                result[i, j] = rotation_distance(
-                    shapes[i], shapes[j], p=p, num_directions=grid[0], num_thresholds=grid[1], radius=settings.radius
-                ).distance
-                bar.update(1)
-    finally:
-        bar.close()
-    return result + result.T
 
 
 def _label(p: float, turned: bool) -> str:
