@@ -94,6 +94,24 @@ def boxes(tmp_path):
     return place
 
 
+@pytest.mark.parametrize("divide_by", ["vertices", "simplices", "peak"])
+def test_shapes_in_space_are_divided_however_they_are_turned(divide_by, run, tmp_path):
+    rng = np.random.default_rng(0)
+    few = rng.normal(size=(30, 3)) * [1, 2, 3]
+    (tmp_path / "clouds").mkdir()
+    for name, points in (("few", few), ("turned", few[:, [1, 2, 0]]), ("many", rng.normal(size=(300, 3)) * [3, 2, 1])):
+        np.savetxt(tmp_path / "clouds" / f"{name}.csv", points, delimiter=",")
+    options = ["--divide-by", divide_by, "--num-directions", 12, "--num-thresholds", 12]
+    run("distances", tmp_path / "clouds", "-o", tmp_path / "plain.csv", *options)
+    run("distances", tmp_path / "clouds", "-o", tmp_path / "turned.csv", "--turned", *options)
+    names, plain = matrix(tmp_path / "plain.csv")
+    _, turned = matrix(tmp_path / "turned.csv")
+    assert names == ["few.csv", "many.csv", "turned.csv"]
+    assert turned[0, 2] < 1e-6
+    assert (turned <= plain + 1e-6).all()
+    assert 0 < turned[0, 1] < 1  # as plain ones are: curves end at 1
+
+
 class Stopped:
     """Aligns so many pairs, and is then interrupted."""
 
