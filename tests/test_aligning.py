@@ -7,8 +7,8 @@ import torch
 import eulerscan as es
 from eulerscan import aligning, testing
 from eulerscan.aligning import Views, _looked_up, _transformed, align
+from eulerscan.globe import Globe
 from eulerscan.invariant import rotation_distance
-from eulerscan.rings import Rings
 from eulerscan.rotations import NEIGHBOURS, different, nearby, principal, spread
 
 OPTIONS = {"p": 2, "candidates": 64, "starts": 2, "rounds": 8, "reflections": False}
@@ -30,21 +30,21 @@ def bent(rng, dim=3):
 
 @pytest.mark.parametrize(("n", "dim"), [(1, 2), (7, 2), (64, 2), (1, 3), (50, 3), (1000, 3), (4096, 3)])
 def test_the_nearest_direction_is_that_of_trying_them_all(n, dim, rng):
-    rings = Rings(n, dim)
-    assert len(rings.directions) == pytest.approx(n, rel=0.1, abs=2)
-    torch.testing.assert_close(rings.directions.norm(dim=1), torch.ones(len(rings.directions)).double())
-    assert torch.equal(rings.nearest(rings.directions), torch.arange(len(rings.directions)))
+    globe = Globe(n, dim)
+    assert len(globe.directions) == pytest.approx(n, rel=0.1, abs=2)
+    torch.testing.assert_close(globe.directions.norm(dim=1), torch.ones(len(globe.directions)).double())
+    assert torch.equal(globe.nearest(globe.directions), torch.arange(len(globe.directions)))
     wanted = torch.nn.functional.normalize(torch.tensor(rng.normal(size=(500, dim))), dim=1)
-    found = (rings.directions[rings.nearest(wanted)] * wanted).sum(dim=1).clamp(-1, 1).acos()
-    best = (wanted @ rings.directions.T).amax(dim=1).clamp(-1, 1).acos()
-    assert (found <= best + rings.step / 2).all()  # in the next ring there may be a nearer one
-    assert found.max() < rings.step
+    found = (globe.directions[globe.nearest(wanted)] * wanted).sum(dim=1).clamp(-1, 1).acos()
+    best = (wanted @ globe.directions.T).amax(dim=1).clamp(-1, 1).acos()
+    assert (found <= best + globe.step / 2).all()  # on the next parallel there may be a nearer one
+    assert found.max() < globe.step
 
 
 def test_poles_and_rounding_have_a_nearest_direction():
-    rings = Rings(100, 3)
+    globe = Globe(100, 3)
     poles = torch.tensor([[0.0, 0, 1], [0, 0, -1], [0, 0, 1 + 1e-12], [-1, -1e-300, 0]], dtype=torch.float64)
-    assert ((rings.directions[rings.nearest(poles)] * poles).sum(dim=1) > math.cos(rings.step)).all()
+    assert ((globe.directions[globe.nearest(poles)] * poles).sum(dim=1) > math.cos(globe.step)).all()
 
 
 # Rotations
@@ -112,7 +112,7 @@ def test_shapes_made_ready_once_have_the_distances_of_pairs(rng):
 
 def test_a_shape_is_transformed_from_everywhere_once(rng, monkeypatch):
     views, calls = [Views(bent(rng), 16, 12, 1.1) for _ in range(3)], []
-    everywhere = len(views[0].sides.directions)
+    everywhere = len(views[0].globe.directions)
     transform = aligning.ect
     monkeypatch.setattr(aligning, "ect", lambda *a: calls.append(len(a[1])) or transform(*a))
     for a in views:

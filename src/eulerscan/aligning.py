@@ -20,7 +20,7 @@ from .complexes import Complex
 from .distances import distance, distance_matrix
 from .functional import ect
 from .functional import thresholds as even_thresholds
-from .rings import Rings, rings
+from .globe import Globe, globe
 from .rotations import angle_apart, different, nearby, principal, spread
 
 CANDIDATES, STARTS, ROUNDS = 512, 8, 32
@@ -56,9 +56,9 @@ class Views:
         self.thresholds = even_thresholds(num_thresholds, radius, dtype=torch.float64, device=complex.device)
 
     @property
-    def sides(self) -> Rings:
+    def globe(self) -> Globe:
         """Where :attr:`everywhere` looks from."""
-        return rings(EVERYWHERE, self.complex.dim, self.complex.device)
+        return globe(EVERYWHERE, self.complex.dim, self.complex.device)
 
     @cached_property
     def curves(self) -> Tensor:
@@ -68,7 +68,7 @@ class Views:
     @cached_property
     def everywhere(self) -> Tensor:
         """``[N, H]``: the curves in directions from everywhere, in half the memory, since they only show where to look."""
-        return ect(self.complex, self.sides.directions, self.thresholds)[0].float()
+        return ect(self.complex, self.globe.directions, self.thresholds)[0].float()
 
 
 @torch.no_grad()
@@ -91,7 +91,7 @@ def align(
         mirror[0, 0] = -1
         tried = torch.cat([tried, tried @ mirror])
     tried = torch.cat([tried, sure])
-    rough, apart, step = _looked_up(a, b, p), angle_apart(candidates, dim), b.sides.step
+    rough, apart, step = _looked_up(a, b, p), angle_apart(candidates, dim), b.globe.step
     found = rough(tried)
     best = different(tried, found, SCOUTS * starts, apart)
     scouts, _ = _refined(rough, tried[best], found[best], rounds, largest=apart, smallest=step / 4)
@@ -113,7 +113,7 @@ def _looked_up(a: Views, b: Views, p: float) -> Errors:
     here = torch.arange(len(gaps), device=gaps.device)
 
     def errors(rotations: Tensor) -> Tensor:
-        places = (b.sides.nearest(a.directions @ block) for block in torch.split(rotations, AT_ONCE))
+        places = (b.globe.nearest(a.directions @ block) for block in torch.split(rotations, AT_ONCE))
         return torch.cat([torch.linalg.vector_norm(gaps[here, nearest], ord=p, dim=1) for nearest in places])
 
     return errors

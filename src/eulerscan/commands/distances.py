@@ -56,8 +56,8 @@ def distances(
         plot: Picture of the matrix, similar shapes side by side, and of the tree of clusters: .png, .pdf or .svg.
         p: At least 1; inf is the largest difference at any height in any direction.
         turned: Turn the second of two shapes to where it is closest to the first. In the plane all turns by whole steps of the
-            directions are tried. In space the best of many rotations is taken, which is an approximation from above and takes a
-            good part of a second for each pair, seconds for large meshes; a second call goes on where the first was stopped.
+            directions are tried. In space the best of many rotations is taken, which is an approximation from above and takes
+            half a second for each pair, and seconds for large meshes. A second call goes on where the first was stopped.
         recipe: How files are transformed.
         overwrite: Replace the output if it is there already.
         quiet: Show no progress, and print nothing but errors.
