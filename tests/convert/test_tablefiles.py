@@ -116,7 +116,16 @@ def test_names_of_rows_as_r_writes_them_are_passed_over(text, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["0;1;\n2;3.5;\n;;\n", "x,y,\n0,1,\n2,3.5\n", '"0","1"\n"2","3.5"\n', "0;1\n\u22120;1\n2;3.5\n"]
+    "text",
+    [
+        "sep=;\r\nname;x;y\r\na;0;1\r\nb;2;3,5\r\n",
+        "SEP=,\n0,1\n2,3.5\n",
+        "sep=\t\n0\t1\n2\t3,5\n",
+        "0;1;\n2;3.5;\n;;\n",
+        "x,y,\n0,1,\n2,3.5\n",
+        '"0","1"\n"2","3.5"\n',
+        "0;1\n\u22120;1\n2;3.5\n",
+    ],
 )
 def test_what_spreadsheets_leave_around_numbers_does_not_matter(text, tmp_path):
     points = es.read(written(tmp_path, "a.csv", text)).points.tolist()

@@ -24,6 +24,7 @@ ENDINGS = {
     **{f".{kind}": kind for kind in ("obj", "ply", "off", "stl", "glb", "gltf", "npy", "npz", "xyz", "csv", "graphml", "gml")},
     **{".txt": "csv", ".png": "png", ".tif": "tiff", ".tiff": "tiff", ".jpg": "jpeg", ".jpeg": "jpeg", ".bmp": "bmp"},
 }
+_WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
 _IMAGES = ("png", "tiff", "jpeg", "bmp")
 # Formats whose files begin in a way of their own: without it, it is another kind of file whatever its name says.
 _BEGINNINGS = {
@@ -96,6 +97,8 @@ def _kind(path: Path) -> str:
         head, size = file.read(4096), path.stat().st_size
     if not size:
         raise ValueError(f"{path}: it is empty.")
+    if ending in _WORKBOOKS:
+        raise ValueError(f"{path}: workbooks of spreadsheets are not read. Save the table as CSV.")
     kind = recognised(head, size)
     if kind is not None:
         return kind

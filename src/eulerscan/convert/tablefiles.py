@@ -18,6 +18,7 @@ from .pointfiles import cloud
 
 _Array = np.ndarray[Any, Any]
 _Lines = Sequence[tuple[int, str]]  # their numbers in the file, and they
+_SEPARATOR = re.compile(r"sep=.?\s*", re.IGNORECASE)  # a first line that tells Excel, and nobody else
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _FIGURES = "+-0123456789.,' \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
 _MISSING = ("na", "n/a", "null", "none")
@@ -42,6 +43,8 @@ def read_table(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Co
     lines = [
         (i, line) for i, line in enumerate(_text(path).splitlines(), 1) if line.strip(" \t;,") and not line.startswith("#")
     ]
+    if lines and _SEPARATOR.fullmatch(lines[0][1]):
+        lines = lines[1:]
     header = ""
     if lines and not any(map(_means_number, _cells(lines[0][1], _separator(lines[:1])))):
         header, lines = lines[0][1], lines[1:]
