@@ -17,6 +17,13 @@ def test_help_speaks_of_arguments_by_name_and_not_of_python(run, command):
     assert "[STR]" not in first
 
 
+def test_lines_of_the_source_do_not_end_lines_of_the_help(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "600")
+    out, _ = run("distances", "--help")
+    assert "of the directions are tried" in out
+    assert "from above and takes half a second" in out
+
+
 def test_a_switch_that_the_preset_decides_can_be_turned_on_and_off(run):
     out, _ = run("train", "--help")
     assert "--circular, --no-circular" in out

@@ -17,7 +17,7 @@ from .predict import evaluate, predict
 from .reproduce import reproduce
 from .train import train
 from .transform import transform
-from .wording import without_none
+from .wording import in_one_line, without_none
 
 DataCommand = (
     Annotated[None, subcommand("list", constructor=data_sets.list_datasets)]
@@ -44,3 +44,4 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 }
 for _command in COMMANDS.values():
     without_none(_command)
+    in_one_line(_command)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import is_dataclass, replace
-from inspect import signature, unwrap
+from inspect import cleandoc, signature, unwrap
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -54,6 +55,11 @@ def without_none(command: Callable[..., Any]) -> None:
     types = get_type_hints(command, include_extras=True)
     names = [name for name, argument in signature(command).parameters.items() if argument.default is None]
     unwrap(command).__annotations__ = types | {name: _optional(types[name]) for name in names}
+
+
+def in_one_line(command: Callable[..., Any]) -> None:
+    """What a function says of each argument: the ends of its lines are those of our source, and tyro would keep them."""
+    unwrap(command).__doc__ = re.sub(r"\n {8,}", " ", cleandoc(command.__doc__ or ""))
 
 
 def _optional(of: Any) -> Any:
