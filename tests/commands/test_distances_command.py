@@ -243,6 +243,12 @@ def test_what_a_run_could_not_read_is_reported_again(run, folder, tmp_path):
     assert "is not finished: 1 of 2 parts are there" in err
 
 
+def test_if_no_shape_fits_the_reasons_are_said(run, folder, tmp_path):
+    _, err = run("distances", folder, "-o", tmp_path / "d.csv", "--dim", 4, status=2)
+    assert "where 4 was expected" in err
+    assert err.endswith("error: nothing is left to work with\n")
+
+
 def test_matrix_and_picture_are_no_shapes_of_the_next_run(run, folder):
     arguments = [folder, "-o", folder / "d.csv", "--plot", folder / "d.png"]
     run("distances", *arguments)

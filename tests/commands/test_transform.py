@@ -248,7 +248,7 @@ def test_many_failures_are_listed_in_the_file(run, tmp_path):
 
 
 @pytest.mark.parametrize("options", [[], ["--dim", 3]], ids=["dimension unknown", "dimension known"])
-@pytest.mark.parametrize("name", ["out", "out.npz"])
+@pytest.mark.parametrize("name", ["out", "out.npz", "out.csv", "out.parquet"])
 def test_if_every_file_fails_that_is_said(run, tmp_path, name, options):
     place = tmp_path / "bad"
     place.mkdir()
@@ -258,6 +258,7 @@ def test_if_every_file_fails_that_is_said(run, tmp_path, name, options):
     assert [line.partition(":")[0] for line in err.splitlines()] == ["skipped 0.ply", "skipped 1.ply", "skipped 2.ply", "error"]
     assert err.endswith("error: none of 3 files could be transformed\n")
     assert not out
+    assert not (tmp_path / name).is_file()  # nothing in the way of the next try
 
 
 def test_a_damaged_manifest_is_an_error_and_stays(run, folder, tmp_path):
@@ -336,6 +337,14 @@ def test_files_dated_1970_are_there(run, tmp_path):
     assert find_shapes([bad, tmp_path / "gone.obj"]).changed == [0, None]
     _, errors = run("transform", bad, "-o", tmp_path / "out.npz", status=2)
     assert "every vertex must have three coordinates" in errors
+
+
+def test_a_folder_without_shapes_is_named_by_what_it_holds(run, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.xlsx").write_text("0,0")
+    for command, output in (("transform", "t.npz"), ("distances", "d.csv")):
+        _, err = run(command, tmp_path / "in", "-o", tmp_path / output, status=2)
+        assert err.endswith(" There are .xlsx.\n")
 
 
 def test_files_that_are_passed_over_are_said(run, tmp_path):

@@ -178,7 +178,7 @@ def _write_csv(path: Path, settings: Settings, pieces: Iterable[Piece]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         file.write(",".join(["name", *settings.columns()]) + "\n")
         for names, values in pieces:
-            rows = values.reshape(len(names), -1)
+            rows = values.reshape(len(names), len(settings.columns()))  # of no shapes, too
             # For each row alone, so that what stands in it depends on no other.
             whole = ((np.abs(rows) < 2**31) & (rows == np.trunc(rows))).all(axis=1)
             for name, row, integral in zip(names, rows, whole, strict=True):
@@ -197,7 +197,7 @@ def write_parquet(
     options = {"compression": "zstd", "use_dictionary": False, "write_statistics": False}
     with parquet.ParquetWriter(path, schema, **options) as writer:
         for names, values in _gathered(pieces, max(1, GROUP // len(columns))):
-            rows = np.ascontiguousarray(values.reshape(len(names), -1).T)
+            rows = np.ascontiguousarray(values.reshape(len(names), len(columns)).T)
             writer.write_table(arrow.table([arrow.array(names, arrow.string()), *rows], schema=schema), row_group_size=2**30)
         writer.add_key_value_metadata({"eulerscan": json.dumps(described(settings) | more())})
 

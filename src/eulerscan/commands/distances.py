@@ -88,6 +88,8 @@ def distances(
         if turned:
             check_turned(settings, made)
         found = _transform(source, settings, failures, quiet)
+    if not found.names and failures:
+        return report_failures(failures, done=0)
     if not found.names:
         raise ValueError(f"{files[0]} holds no shapes.")
     _report_sizes(found)

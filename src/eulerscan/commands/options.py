@@ -53,10 +53,11 @@ def find_paths(files: Sequence[Path], failures: list[Failure]) -> list[Path]:
     return paths
 
 
-def check_found(found: Sized, failures: Sequence[Failure]) -> None:
+def check_found(found: Sized, failures: Sequence[Failure], others: Mapping[str, int] | None = None) -> None:
     """The command line must name something."""
     if not found:
-        why = f" The first that cannot be used: {failures[0].path}: {failures[0].reason}" if failures else ""
+        why = f" There are {_endings(others)}." if others else ""
+        why += f" The first that cannot be used: {failures[0].path}: {failures[0].reason}" if failures else ""
         endings = " ".join(READABLE)
         raise ValueError(f"Name files, or folders that hold files with one of the endings {endings}.{why}")
 
@@ -73,8 +74,11 @@ def report_others(others: Mapping[str, int] | None) -> None:
     if others:
         count = sum(others.values())
         files = "1 file was" if count == 1 else f"{count} files were"
-        endings = " ".join(sorted(ending or "none" for ending in others))
-        print(f"{files} not looked at, by ending: {endings}", file=sys.stderr)
+        print(f"{files} not looked at, by ending: {_endings(others)}", file=sys.stderr)
+
+
+def _endings(others: Mapping[str, int]) -> str:
+    return " ".join(sorted(ending or "none" for ending in others))
 
 
 def report_failures(failures: Sequence[Failure], *, done: int = 1) -> int:

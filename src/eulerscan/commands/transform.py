@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +21,7 @@ from ..bulk import (
     transformed,
     write_transforms,
 )
-from ..bulk.files import ENDINGS, companion, load_manifest
+from ..bulk.files import ENDINGS, Piece, companion, load_manifest
 from ..bulk.parts import prepare
 from ..bulk.workers import one_thread
 from ..extras import progress_bar
@@ -82,7 +82,7 @@ def transform(
         if single:
             failures: list[Failure] = []
             pieces = transformed(source, settings, failures, ended=bar.update, beyond=beyond.append)
-            write_transforms(output, settings, pieces)
+            write_transforms(output, settings, _some(pieces, failures))
         else:
             if overwrite:
                 _remove(output)
@@ -98,6 +98,8 @@ def transform(
                 ended=bar.update,
                 beyond=beyond.append,
             )
+    except NothingReadError as error:
+        return _report(error.failures, len(error.failures))
     except OtherRunError as error:
         raise ValueError(f"{str(error).removesuffix('.')}, or --overwrite to begin anew.") from error
     finally:
@@ -107,6 +109,16 @@ def transform(
         report_others(source.others)
     report_beyond(sum(beyond), settings.radius)
     return _report(failures, len(source.names) + len(source.failures), None if single else output / "failures.csv")
+
+
+def _some(pieces: Iterable[Piece], failures: Sequence[Failure]) -> Iterator[Piece]:
+    """The same pieces. If they hold no shape, it is an error, so that no empty table is left in the way of the next try."""
+    count = 0
+    for piece in pieces:
+        count += len(piece[0])
+        yield piece
+    if not count:
+        raise NothingReadError(failures)
 
 
 def _is_fresh() -> bool:
@@ -139,7 +151,7 @@ def _report(failures: Sequence[Failure], found: int, listed: Path | None = None)
 def find_files(files: tuple[Path, ...], *, besides: Sequence[Path] = ()) -> Source:
     """What the command line names, or an error if that is nothing."""
     source = find_shapes(files, besides=besides)
-    check_found(source.names, source.failures)
+    check_found(source.names, source.failures, source.others)
     return source
 
 
