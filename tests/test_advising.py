@@ -107,7 +107,9 @@ def test_sizes_that_tell_the_classes_apart_are_kept():
     shapes = es.collate([*small, *large])
     kept = advise(shapes, labels=["mouse"] * 3 + ["rat"] * 3)
     assert not kept.unit_ball
-    assert "Size carries meaning" in kept.reasons["unit_ball"]
+    assert kept.reasons["unit_ball"].endswith("the unit ball would lose it.")
+    moved = advise(shapes.with_points(shapes.points + 10), labels=["mouse"] * 3 + ["rat"] * 3)
+    assert "places count, too, up to 14.1 from the origin" in moved.reasons["unit_ball"]
     assert kept.radius == 4.58  # 1.1 * 1.3 * 3.2, rounded up
     assert advise(shapes, labels=["mouse", "rat"] * 3).unit_ball
     assert advise(shapes, labels=["mouse", "rat", "a", "b", "c", "d"]).unit_ball  # one of each kind says nothing

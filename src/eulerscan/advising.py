@@ -126,7 +126,11 @@ def _choose_unit_ball(complex: Complex, labels: Sequence[str] | None) -> tuple[b
     explained = None if labels is None else _explained(sizes.clamp(min=largest * 1e-6).log(), labels)
     if explained is not None and explained > 0.5 and largest > 1.25 * smallest:
         share = percent(explained)
-        return False, f"Size carries meaning: {found}, and the classes explain {share} of that; the unit ball would lose it."
+        why = f"Size carries meaning: {found}, and the classes explain {share} of that; the unit ball would lose it."
+        if float(places.max()) > 0.1 * largest:
+            far = f"{float(places.max()):.3g} from the origin"
+            why += f" But then places count, too, up to {far}: if they mean nothing, centre the shapes in their files."
+        return False, why
     if float(places.max()) > 0.1 * largest:
         return True, (
             f"Shapes lie up to {float(places.max()):.3g} from the origin and {found}: in the unit ball only their form counts. "
