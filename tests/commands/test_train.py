@@ -53,6 +53,7 @@ def test_a_data_set_is_trained_with_several_seeds(run, tmp_path):
     results = [json.loads((output / f"seed-{seed}" / "result.json").read_text()) for seed in (0, 1)]
     assert summary["test_accuracy"] == pytest.approx(np.mean([r["test_accuracy"] for r in results]))
     assert f"accuracy {summary['test_accuracy']:.2f} ± {summary['test_accuracy_std']:.2f} %" in out
+    assert ", tested on 8; runs in" in out
     for name in ("training", "confusion", "directions", "transforms"):
         with Image.open(output / "seed-0" / f"{name}.png") as picture:
             assert picture.size[0] > 300

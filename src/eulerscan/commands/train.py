@@ -87,7 +87,8 @@ def train(
     with replacing(output / "summary.json") as partial:
         partial.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     print(_table(results, summary))
-    print(f"\n{found.name}: {len(found)} shapes, {len(found.classes)} classes; runs in {output}")
+    tested = len(found.indices("test"))
+    print(f"\n{found.name}: {len(found)} shapes, {len(found.classes)} classes, tested on {tested}; runs in {output}")
     if plots:
         print(f"pictures in {output / f'seed-{training.seed}'}")
     return report_failures(failed)
