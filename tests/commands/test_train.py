@@ -1,6 +1,7 @@
 """The command line as a person meets it."""
 
 import csv
+import importlib
 import json
 import re
 import shutil
@@ -88,6 +89,25 @@ def test_predictions_for_files_equal_those_in_memory(run, folder, trained, tmp_p
         )
         assert row["class"] == ("sphere", "torus")[int(probabilities.argmax())]
     assert np.mean([row["class"] in row["file"] for row in rows]) >= 0.9
+
+
+def test_an_interruption_says_how_to_go_on(run, folder, tmp_path, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib.import_module("eulerscan.commands.train"), "start", stopped)
+    _, err = run("train", "--folder", folder, *TINY, "--output", tmp_path / "out", status=130)
+    assert err.startswith(f"finished epochs are kept in {tmp_path / 'out' / 'seed-0'}: the same command with --resume goes on")
+
+
+def test_data_that_are_not_there_any_more_are_named_as_those_of_the_run(run, trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "run")
+    config = tmp_path / "run" / "seed-0" / "config.json"
+    written = json.loads(config.read_text())
+    written["data"]["folder"] = "gone"
+    config.write_text(json.dumps(written))
+    _, err = run("evaluate", config.parent, status=2)
+    assert "The run was trained on the folder gone, which is not there. Go where you trained, or use predict." in err
 
 
 def test_a_corrupt_file_among_many_is_reported_and_skipped(run, folder, trained, tmp_path):

@@ -161,4 +161,9 @@ def _data(config: Config) -> tuple[Dataset, list[Failure]]:
     options = config.data["options"]
     if "name" in config.data:
         return datasets.load(config.data["name"], **options), []
-    return load_folder(Path(config.data["folder"]), seed=config.data["seed"], **options)
+    folder = Path(config.data["folder"])
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"The run was trained on the folder {folder}, which is not there. Go where you trained, or use predict."
+        )
+    return load_folder(folder, seed=config.data["seed"], **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -76,7 +77,12 @@ def train(
             config = Config.of(found, source, model, settings)
             place = output / f"seed-{seed}"
             writer = _tensorboard(place) if tensorboard and distributed.is_first() else None
-            results.append(start(place, config, found, resume=resume, overwrite=overwrite, on_epoch=writer))
+            try:
+                results.append(start(place, config, found, resume=resume, overwrite=overwrite, on_epoch=writer))
+            except KeyboardInterrupt:
+                if distributed.is_first():
+                    print(f"finished epochs are kept in {place}: the same command with --resume goes on", file=sys.stderr)
+                raise
         if not distributed.is_first():
             return 0
         if plots:
