@@ -261,7 +261,12 @@ def test_what_is_transparent_is_background_of_dark_shapes_too():
 @pytest.mark.parametrize(
     ("image", "options", "error", "text"),
     [
-        (np.zeros((3, 3)), {}, ValueError, "image has no foreground: no pixel is larger than 0.5, got values from 0 to 0"),
+        (
+            np.zeros((3, 3)),
+            {},
+            ValueError,
+            "image has no foreground: no pixel is larger than 0.5, got values from 0 to 0. For dark",
+        ),
         (np.ones((3, 3)), {"invert": True}, ValueError, "no pixel of the inverted image is larger than 0.5, got values from 0"),
         (np.ones((3, 3)), {"invert": "yes"}, TypeError, "invert must be True or False, got 'yes'"),
         (Image.new("RGBA", (3, 3)), {"invert": 1}, TypeError, "invert must be True or False, got 1"),
@@ -272,6 +277,8 @@ def test_what_is_transparent_is_background_of_dark_shapes_too():
         (np.ones((2, 2)), {"pixels": "squares"}, ValueError, 'pixels must be "cells" or "vertices", got \'squares\''),
         (np.ones((2, 2)), {"spacing": (1, 2, 3)}, ValueError, "one for each of the 2 axes"),
         (np.ones((2, 2)), {"spacing": 0.0}, ValueError, "spacing must be one positive number"),
+        (np.ones((2, 2)), {"spacing": "0,5"}, TypeError, "spacing must be a number, its decimals after a point, .* got '0,5'"),
+        (np.ones((2, 2)), {"threshold": "0,5"}, TypeError, "threshold must be a number, its decimals after a point, got '0,5'"),
         (np.ones((2, 2)), {"threshold": float("nan")}, ValueError, "threshold must be finite, got nan"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, SupportsFloat
 
 import numpy as np
 import torch
@@ -66,7 +66,8 @@ def from_image(
         values = _values(array, invert)
         found = f"values from {values.min():.4g} to {values.max():.4g}" if values.size else "no pixels"
         bound, inverted = _threshold(threshold, weighted), " of the inverted image" * invert
-        raise ValueError(f"image has no foreground: no pixel{inverted} is larger than {bound:.4g}, got {found}.")
+        hint = "" if invert else " For dark shapes there is invert=True."
+        raise ValueError(f"image has no foreground: no pixel{inverted} is larger than {bound:.4g}, got {found}.{hint}")
     return complex
 
 
@@ -173,13 +174,20 @@ def _above(array: _Array, bound: float, invert: bool) -> _Array:
 def _threshold(threshold: float | None, weighted: bool) -> float:
     if threshold is None:
         return 0.0 if weighted else 0.5
+    if not isinstance(threshold, SupportsFloat):
+        raise TypeError(f"threshold must be a number, its decimals after a point, got {threshold!r}.")
     if not np.isfinite(threshold):
         raise ValueError(f"threshold must be finite, got {threshold}.")
     return float(threshold)
 
 
 def _spacing(spacing: float | Sequence[float], axes: int) -> Tensor:
-    steps = torch.as_tensor(spacing, dtype=torch.get_default_dtype())
+    try:
+        steps = torch.as_tensor(spacing, dtype=torch.get_default_dtype())
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"spacing must be a number, its decimals after a point, or one for each axis, got {spacing!r}."
+        ) from None
     if steps.shape not in ((), (axes,)) or not bool(((steps > 0) & torch.isfinite(steps)).all()):
         raise ValueError(f"spacing must be one positive number, or one for each of the {axes} axes, got {spacing!r}.")
     return steps.expand(axes)
