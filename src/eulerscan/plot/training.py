@@ -28,7 +28,8 @@ def plot_training(history: Sequence[Mapping[str, Any]], ax: Axes | None = None) 
         right.plot(epochs, [record["val_accuracy"] for record in history], color="C2", label="validation accuracy")
         right.set(ylabel="accuracy (%)", ylim=(None, 100))
         lines = [*ax.get_lines(), *right.get_lines()]
-        ax.legend(lines, [str(line.get_label()) for line in lines], loc="center right")
+        above: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}  # where it hides no curve
+        ax.legend(lines, [str(line.get_label()) for line in lines], frameon=False, ncols=len(lines), **above)
     else:
         ax.legend()
     return ax
