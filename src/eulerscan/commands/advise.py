@@ -49,7 +49,7 @@ def advise(
         tolerance: The largest error that is taken, as a share of the mean difference between shapes.
         unit_ball: Centre each shape and scale it to norm 1. Default: decided by sizes and places.
         no_unit_ball: Take the coordinates as they are in the file. Default: decided by sizes and places.
-        data: Options of reading the files, such as `weighted=true` or `threshold=0.3` for images.
+        data: Options of reading the files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
         as_json: Print JSON instead of a table.
         quiet: Show no progress.
     """

@@ -42,7 +42,7 @@ def explore(
         num_thresholds: Thresholds of that image. The curve and the numbers beside it are exact at every height.
         radius: Largest height. Default: a tenth more than the largest norm of the shape.
         unit_ball: Centre the shape and scale it to norm 1, or take the coordinates as they are in the file.
-        data: Options of reading the file, such as `weighted=true` or `threshold=0.3` for images.
+        data: Options of reading the file, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
         title: Name of the shape on the page. Default: that of the file.
         overwrite: Replace the page if it is there already.
         quiet: Print nothing but errors.

@@ -52,7 +52,7 @@ def plot(
         radius: Largest height that is looked at. Default: a tenth more than the largest norm of the shapes.
         scale: Steepness of the sigmoid of the smooth transform. Default: the exact transform.
         unit_ball: Centre each shape and scale it to norm 1, or take the coordinates as they are in the file.
-        data: Options of reading the files, such as `weighted=true` or `threshold=0.3` for images.
+        data: Options of reading the files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
         title: Written above the figure.
         dpi: Dots an inch of .png files, and of the images within the others.
         overwrite: Replace the figure if it is there already.

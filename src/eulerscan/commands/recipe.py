@@ -26,7 +26,7 @@ class Recipe:
         divide_by: What the transform of each shape is divided by: its number of vertices or simplices, or its peak. Clouds of
             different sizes can be compared if divided by their vertices. Default: nothing.
         dim: Dimension of the space of the shapes. Default: that of the first.
-        data: Options of reading the files, such as `weighted=true` or `threshold=0.3` for images.
+        data: Options of reading the files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
     """
 
     num_directions: int = 32
