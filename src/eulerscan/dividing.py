@@ -29,10 +29,14 @@ def divided(transform: Tensor, complex: Complex, divide_by: DivideBy | None) -> 
     """
     if divide_by is None:
         return transform
+    return transform / divisors(transform, complex, divide_by).reshape(-1, *[1] * (transform.ndim - 1))
+
+
+def divisors(transform: Tensor, complex: Complex, divide_by: DivideBy) -> Tensor:
+    """``[B]``: what each of the transforms is divided by, 1 where that would be nothing."""
     if divide_by == "peak":
         size = transform.abs().flatten(1).amax(dim=1)
     else:
         sizes = complex.offsets.diff(dim=1)
         size = (sizes[0] if divide_by == "vertices" else sizes.sum(dim=0)).to(transform.dtype)
-    size = torch.where(size > 0, size, 1.0)
-    return transform / size.reshape(-1, *[1] * (transform.ndim - 1))
+    return torch.where(size > 0, size, 1.0)

@@ -16,6 +16,7 @@ from PIL import Image
 import eulerscan as es
 from eulerscan.commands import turning
 from eulerscan.plot.distances import draw_distances
+from eulerscan.rotations import spread
 
 
 @pytest.fixture
@@ -110,6 +111,18 @@ def test_shapes_in_space_are_divided_however_they_are_turned(divide_by, run, tmp
     assert turned[0, 2] < 1e-6
     assert (turned <= plain + 1e-6).all()
     assert 0 < turned[0, 1] < 1  # as plain ones are: curves end at 1
+
+
+def test_a_turned_shape_is_divided_by_the_same_peak(run, tmp_path):
+    """Where that of few directions depends on how the shape lies, which that of a cloud never does."""
+    rng = np.random.default_rng(3)
+    path, edges = rng.normal(size=(60, 3)).cumsum(axis=0), np.stack([np.arange(59), np.arange(1, 60)])
+    settings = ["--divide-by", "peak", "--num-directions", 32, "--num-thresholds", 32]
+    (tmp_path / "paths").mkdir()
+    for name, rotation in zip("ab", spread(5, 3)[[0, 3]].numpy(), strict=True):
+        np.savez(tmp_path / "paths" / f"{name}.npz", points=path @ rotation.T, edges=edges)
+    run("distances", tmp_path / "paths", "-o", tmp_path / "turned.csv", "--turned", *settings)
+    assert matrix(tmp_path / "turned.csv")[1].max() < 1e-6
 
 
 class Stopped:

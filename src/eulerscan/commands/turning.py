@@ -15,9 +15,8 @@ from ..aligning import Views, align
 from ..bulk import Settings, Source, Transforms
 from ..complexes import Complex
 from ..convert import read
-from ..dividing import divided
+from ..dividing import DivideBy, divisors
 from ..extras import progress_bar
-from ..functional import ect
 from ..invariant import circular_distance
 from ..pairs import KeptPairs
 
@@ -86,16 +85,15 @@ def in_space(found: Transforms, folder: Path, p: float, kept: KeptPairs, quiet: 
 
 def _views(path: Path, settings: Settings) -> Views:
     shape = read(path, dtype=torch.float64, **settings.reading)
-    shape = _divided(shape.unit_ball() if settings.unit_ball else shape, settings)
-    return Views(shape, settings.num_directions, settings.num_thresholds, settings.radius)
+    shape = shape.unit_ball() if settings.unit_ball else shape
+    grid = (settings.num_directions, settings.num_thresholds, settings.radius)
+    views = Views(shape, *grid)
+    return views if settings.divide_by is None else Views(_divided(views, settings.divide_by), *grid)
 
 
-def _divided(shape: Complex, settings: Settings) -> Complex:
-    """The shape with weights that make its transform the divided one, however it is turned."""
-    if settings.divide_by is None:
-        return shape
-    plain = ect(shape, settings.directions, settings.thresholds)
-    peak = plain.abs().max()
-    factor = divided(plain, shape, settings.divide_by).abs().max() / peak if peak > 0 else 1.0
+def _divided(views: Views, divide_by: DivideBy) -> Complex:
+    """The shape with weights that divide its transform. Its peak is that from everywhere: the same if the shape is turned."""
+    shape = views.complex
     weights = shape.weights or tuple(torch.ones(n, dtype=torch.float64) for n in shape.counts)
-    return Complex(shape.points, shape.simplices, weights=tuple(factor * weight for weight in weights))
+    size = divisors(views.everywhere[None].double(), shape, divide_by)
+    return Complex(shape.points, shape.simplices, weights=tuple(weight / size for weight in weights))
