@@ -181,6 +181,7 @@ def test_an_empty_batch_gives_no_logits():
             "directions and thresholds for 2 convolutions, got 16 and 8. 10 of each do",
         ),
         (lambda: ECTCNN(2, 3, num_rings=2), "num_rings is for shapes in space, or for directions of your own; got dimension 2"),
+        (lambda: ECTCNN(3, 3, num_rings=3), "num_rings must divide the number of directions, 16, got 3"),
         (lambda: ECTCNN(2, 3, num_rings=3, directions=directions.circle(16)), "must divide the number of directions, 16"),
         (lambda: ECTCNN(3, 3, num_rings=5, num_directions=15), "more directions a ring and thresholds .*, got 3 and 16. 10"),
         (lambda: ECTDeepSets(2, 3, pooling="sum"), "pooling must be 'max' or 'mean', got 'sum'"),

@@ -143,6 +143,7 @@ def test_the_first_weights_follow_from_the_seed_alone():
         ({"model": "mlp", "preset": "modelnet"}, "preset of ECTMLP must be one of 4k, 65k"),
         ({"model": "mlp", "circular": True}, "The model 'mlp' cannot be made: ECTMLP has no option circular"),
         ({"model": "cnn", "scale": -1.0}, "scale must be positive"),
+        ({"num_rings": 2, "random_directions": True}, "leave out random_directions, or num_rings"),
     ],
 )
 def test_models_that_cannot_be_built_are_named(options, text):

@@ -65,6 +65,8 @@ class Architecture:
 
     def build(self, dim: int, num_classes: int, *, seed: int = 0) -> Classifier:
         """The model with the first weights that belong to ``seed``."""
+        if self.random_directions and self.num_rings is not None:
+            raise ValueError("num_rings is for directions that form rings: leave out random_directions, or num_rings.")
         ours = ("model", "random_directions")
         options = {name: value for name, value in asdict(self).items() if value is not None and name not in ours}
         model = _model(self.model)

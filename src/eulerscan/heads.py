@@ -30,6 +30,12 @@ def check_sizes(**layers: Sequence[int]) -> None:
             positive(size, f"each size in {name}")
 
 
+def check_rings(num_rings: int, num_directions: int) -> None:
+    """Of directions, as many on each."""
+    if positive(num_directions, "num_directions") % positive(num_rings, "num_rings"):
+        raise ValueError(f"num_rings must divide the number of directions, {num_directions}, got {num_rings}.")
+
+
 class BatchNorm(nn.BatchNorm1d):
     """Batch normalisation that goes by what it saw before where a batch is a single shape, which has no spread of its own."""
 

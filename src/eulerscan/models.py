@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from .checks import positive
 from .directions import loop, rings
-from .heads import EndToEnd, Pool, check_sizes, connected
+from .heads import EndToEnd, Pool, check_rings, check_sizes, connected
 from .layers import ECTLayer
 from .shapes import Shape, as_complex
 from .thinning import thin
@@ -181,6 +181,7 @@ class ECTCNN(Classifier):
             if num_rings is not None:
                 if dim != 3:
                     raise ValueError(f"num_rings is for shapes in space, or for directions of your own; got dimension {dim}.")
+                check_rings(num_rings, n)
                 options["directions"] = rings(n, num_rings, dtype=torch.float64)
             elif head["circular"] and dim == 3:
                 options["directions"] = loop(n, dtype=torch.float64)
@@ -200,9 +201,8 @@ class ECTCNN(Classifier):
         between: bool,
     ) -> nn.Module:
         check_sizes(channels=channels, hidden=hidden)
-        count = 1 if num_rings is None else positive(num_rings, "num_rings")
-        if transform.num_directions % count:
-            raise ValueError(f"num_rings must divide the number of directions, {transform.num_directions}, got {count}.")
+        count = 1 if num_rings is None else num_rings
+        check_rings(count, transform.num_directions)
         around, width = transform.num_directions // count, transform.num_thresholds
         layers: list[nn.Module] = [nn.Unflatten(-2, (count, around))]
         if transform.max_dim is not None:
