@@ -325,6 +325,8 @@ def test_slips_are_named(rng):
         rotation_distance(torch.zeros(2, 4, 3), torch.zeros(4, 3))
     with pytest.raises(ValueError, match="both be in the plane or both in space"):
         rotation_distance(torch.zeros(4, 3), torch.zeros(4, 2))
+    with pytest.raises(ValueError, match="num_directions must be at least 1, got 0"):
+        rotation_distance(torch.zeros(4, 3), torch.zeros(4, 3), num_directions=0)
     with pytest.raises(ValueError, match=r"shape \[B, T, H\]"):
         circular_distance(torch.zeros(2, 3), torch.zeros(2, 3))
 

@@ -100,10 +100,11 @@ def rotation_distance(
         raise ValueError(
             f"a and b must both be in the plane or both in space, got points of dimension {one.dim} and {other.dim}."
         )
-    for name, number in (("candidates", candidates), ("starts", starts), ("rounds", rounds)):
+    grid = {"num_directions": num_directions, "num_thresholds": num_thresholds}
+    for name, number in {**grid, "candidates": candidates, "starts": starts, "rounds": rounds}.items():
         positive(number, name)
     check_p(p)
-    first, second = (Views(complex, num_directions, num_thresholds, radius) for complex in (one, other))
+    first, second = (Views(complex, **grid, radius=radius) for complex in (one, other))
     return align(first, second, p=p, candidates=candidates, starts=starts, rounds=rounds, reflections=reflections)
 
 

@@ -168,6 +168,23 @@ def test_distances_in_space_go_on_where_they_were_stopped(run, boxes, tmp_path, 
     assert [path.name for path in output.parent.iterdir()] == ["d.csv"]
 
 
+def test_a_picture_that_fails_costs_no_pairs(run, boxes, tmp_path, monkeypatch):
+    calls, blocked = Stopped(monkeypatch), tmp_path / "file"
+    blocked.write_text("")
+    _, err = run("distances", boxes, "-o", tmp_path / "d.csv", "--plot", blocked / "d.png", *TURNED, status=2)
+    assert "Not a directory" in err or "exists" in err
+    calls.after(0)
+    run("distances", boxes, "-o", tmp_path / "d.csv", "--plot", tmp_path / "d.png", "--overwrite", *TURNED)
+    assert (tmp_path / "d.png").exists()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_what_is_stopped_before_its_first_pair_keeps_none(run, boxes, tmp_path, monkeypatch):
+    Stopped(monkeypatch).after(0)
+    _, err = run("distances", boxes, "-o", tmp_path / "d.csv", *TURNED, status=130)
+    assert "kept" not in err
+
+
 @pytest.mark.parametrize("change", ["p", "directions", "touched", "unreadable", "more"])
 def test_pairs_of_other_settings_or_files_are_not_used(change, run, boxes, tmp_path, monkeypatch):
     calls, arguments = Stopped(monkeypatch), [boxes, "-o", tmp_path / "d.csv", *TURNED]

@@ -103,10 +103,10 @@ def distances(
     with replacing(output) as partial:
         rows = [[name, *(f"{value:.9g}" for value in row)] for name, row in zip(found.names, matrix.tolist(), strict=True)]
         partial.write_text(comma_separated(["name", *found.names], rows), encoding="utf-8")
-    if kept is not None:
-        kept.remove()
     if plot is not None:
         save(draw_distances(matrix, found.names, label=_label(p, turned)), plot)
+    if kept is not None:
+        kept.remove()
     if not quiet:
         print(f"{output}: {len(found.names)} x {len(found.names)} distances{'' if plot is None else f'; picture in {plot}'}")
     return report_failures(failures)

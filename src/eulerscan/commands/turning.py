@@ -76,7 +76,8 @@ def in_space(found: Transforms, folder: Path, p: float, kept: KeptPairs, quiet: 
                 bar.update(1)
             result[i, j] = kept.values[i, j]
     except KeyboardInterrupt:
-        print(f"{len(kept.values)} of {len(pairs)} pairs are kept: the same command goes on with them", file=sys.stderr)
+        if kept.values:
+            print(f"{len(kept.values)} of {len(pairs)} pairs are kept: the same command goes on with them", file=sys.stderr)
         raise
     finally:
         bar.close()
