@@ -118,6 +118,29 @@ def test_names_of_rows_as_r_writes_them_are_passed_over(text, tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
+        ",a,b\n0,0,1\n1,2,3.5\n",
+        ";a;b\n0;0;1\n1;2;3,5\n",
+        "\ta\tb\n0\t0\t1\n1\t2\t3.5\n",
+        "\ta\tb\n0\t0\t1\n1\t2\t3,5\n",
+        '"" a b\n0 0 1\n1 2 3.5\n',
+        '"","V1","V2"\n"1",0,1\n"2",2,3.5\n',
+        ",part,V1,V2\n0,nose,0,1\n1,eye,2,3.5\n",
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "xyz"])
+def test_a_first_column_that_alone_has_no_name_counts_rows(text, ending, tmp_path):
+    """As pandas and ``write.csv`` of R write them."""
+    assert es.read(written(tmp_path, f"a.{ending}", text)).points.tolist() == [[0, 1], [2, 3.5]]
+
+
+@pytest.mark.parametrize("header", [",corners,\n", ",,b\n", ",a,b,c\n"])
+def test_a_title_above_some_columns_names_none(header, tmp_path):
+    assert es.read(written(tmp_path, "a.csv", header + "0,1,2\n4,5,6\n")).points.tolist() == [[0, 1, 2], [4, 5, 6]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "sep=;\r\nname;x;y\r\na;0;1\r\nb;2;3,5\r\n",
         "SEP=,\n0,1\n2,3.5\n",
         "sep=\t\n0\t1\n2\t3,5\n",
@@ -125,6 +148,7 @@ def test_names_of_rows_as_r_writes_them_are_passed_over(text, tmp_path):
         "x,y,\n0,1,\n2,3.5\n",
         '"0","1"\n"2","3.5"\n',
         "0;1\n\u22120;1\n2;3.5\n",
+        "\ufeffsep=;\r\nx;y\r\n0;1\r\n2;3,5\r\n",
     ],
 )
 def test_what_spreadsheets_leave_around_numbers_does_not_matter(text, tmp_path):

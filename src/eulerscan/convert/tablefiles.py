@@ -37,27 +37,31 @@ def read_table(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Co
 
     Columns are separated by semicolons, tabs, commas or blanks. Between semicolons or tabs decimals may have a comma. Of
     columns named x and y, and perhaps z, among others, just these are read: the others may hold text. Without such names the
-    first columns may hold text, and are passed over. Empty lines and lines that begin with ``#`` do not count. XYZ may have
-    colours or normals after three coordinates.
+    first columns may hold text, and are passed over, and so is a first column that has no name where all others have one, as
+    pandas and R number the rows. Empty lines and lines that begin with ``#`` do not count, nor does ``sep=;`` for Excel. XYZ
+    may have colours or normals after three coordinates.
     """
-    lines = [
-        (i, line) for i, line in enumerate(_text(path).splitlines(), 1) if line.strip(" \t;,") and not line.startswith("#")
-    ]
+    numbered = enumerate(_text(path).splitlines(), 1)
+    lines = [(i, line) for i, line in numbered if line.strip(" \t;,") and not line.startswith("#")]
     if lines and _SEPARATOR.fullmatch(lines[0][1]):
         lines = lines[1:]
-    header = ""
-    if lines and not any(map(_means_number, _cells(lines[0][1], _separator(lines[:1])))):
+    header, titles = "", _cells(lines[0][1], _separator(lines[:1])) if lines else []
+    if lines and not any(map(_means_number, titles)):
         header, lines = lines[0][1], lines[1:]
     if not lines:
         raise ValueError("it holds no points: there is no line of numbers.")
     separator, names = _coordinates(header)
-    plain = names == list("xyz"[: len(names)])  # or there are no such names
-    if plain:
+    counted = header != "" and len(titles) > 1 and not titles[0] and all(titles[1:])  # the rows, in the first column
+    plain = names == list("xyz"[: len(names)]) and not counted  # or there are no such names
+    if plain or not names:
         separator = _separator(lines)
     table = _fast(lines, separator) if plain else None
     if table is None or (names and kind != "xyz" and table.shape[1] != len(names)):
         rows = [_Row(i, _cells(line, separator), line.lstrip().startswith('"')) for i, line in lines]
-        places = _named(rows, names) if names else _unnamed(rows, len(_cells(header, separator)))
+        if names:
+            places = _named(rows, names)
+        else:
+            places = _unnamed(rows, len(_cells(header, separator)), counted=counted and len(rows[0].cells) == len(titles))
         table = _numbers(rows, places, comma=separator in (";", "\t"))
     return cloud(table[:, :3] if kind == "xyz" else table, dtype)
 
@@ -122,11 +126,11 @@ def _named(rows: Sequence[_Row], names: list[str]) -> dict[int, str]:
     return {names.index(name): f"a number for {name}" for name in wanted}
 
 
-def _unnamed(rows: Sequence[_Row], num_names: int) -> dict[int, str]:
-    """Where the numbers are: all columns but the first ones that hold text, if two are left."""
+def _unnamed(rows: Sequence[_Row], num_names: int, *, counted: bool) -> dict[int, str]:
+    """Where the numbers are: all columns but the first ones that hold text, if two are left, or that count the rows."""
     width = max(i for row in rows for i, cell in enumerate(row.cells, 1) if cell or i == 1)
     _check_widths(rows, min(width, len(rows[0].cells)), "lines before")
-    first = int(_has_row_names(rows, num_names))
+    first = int(counted or _has_row_names(rows, num_names))
     while first < width - 2 and all(_is_text(row.cells[first]) for row in rows):
         first += 1
     return dict.fromkeys(range(first, width), "numbers")
