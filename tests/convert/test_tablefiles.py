@@ -149,6 +149,9 @@ def test_a_title_above_some_columns_names_none(header, tmp_path):
         '"0","1"\n"2","3.5"\n',
         "0;1\n\u22120;1\n2;3.5\n",
         "\ufeffsep=;\r\nx;y\r\n0;1\r\n2;3,5\r\n",
+        'x\ty\n"0"\t"1"\n"2"\t"3.5"\n',
+        '"0"\t"1"\n"2"\t"3,5"\n',
+        "0,1\n  # half\n\N{NO-BREAK SPACE}\n2,3.5\n",
     ],
 )
 def test_what_spreadsheets_leave_around_numbers_does_not_matter(text, tmp_path):
@@ -179,6 +182,9 @@ def test_what_spreadsheets_leave_around_numbers_does_not_matter(text, tmp_path):
         ("x,y\n0,1,2,3\n", "line 2 must have 2 columns like the line of names, got 4"),
         ("x,y,z\n0,1,2,3\n", "line 2 must have 3 columns like the line of names, got 4"),
         ('""\n1\n""\n', "line 3 must hold numbers, got ''"),
+        (",a\nid,\n", "line 2 must hold numbers, got 'id'"),
+        ("1,2,3\n,,#5\n", "line 2 must hold numbers, got ''"),
+        (" # alone\n\N{NO-BREAK SPACE}\n", "it holds no points"),
         (np.arange(9.0).tobytes(), "it is binary, where a table of numbers was expected"),
         ("x,y\n1,2\n".encode("utf-16-le"), "it is binary.* UTF-16 with its mark"),
         (b"\xff\xfex", "it is binary"),

@@ -20,6 +20,7 @@ _Array = np.ndarray[Any, Any]
 _Lines = Sequence[tuple[int, str]]  # their numbers in the file, and they
 _SEPARATOR = re.compile(r"sep=.?\s*", re.IGNORECASE)  # a first line that tells Excel, and nobody else
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_IDLE = re.compile(r"\s*#|[\s;,]*$")  # lines that do not count
 _FIGURES = "+-0123456789.,' \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
 _MISSING = ("na", "n/a", "null", "none")
 _DECIMALS = " Decimals have a point, or a comma where semicolons or tabs separate the columns."
@@ -42,7 +43,7 @@ def read_table(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Co
     may have colours or normals after three coordinates.
     """
     numbered = enumerate(_text(path).splitlines(), 1)
-    lines = [(i, line) for i, line in numbered if line.strip(" \t;,") and not line.startswith("#")]
+    lines = [(i, line) for i, line in numbered if not _IDLE.match(line)]
     if lines and _SEPARATOR.fullmatch(lines[0][1]):
         lines = lines[1:]
     header, titles = "", _cells(lines[0][1], _separator(lines[:1])) if lines else []
@@ -86,8 +87,8 @@ def _separator(lines: _Lines) -> str | None:
         return ";"
     if "\t" in first and not re.search(r",\s*\t|\t\s*,", first):
         # Tabs are as good as blanks between numbers, but not where there are blanks in text, or commas in numbers.
-        words = next((line for _, line in lines if "," in line), first).split()
-        if any(_number(word) is None for word in words):
+        words = next((line for _, line in lines if "," in line), lines[0][1]).split()
+        if any(_number(word) is None for word in words):  # quotes, too
             return "\t"
     return "," if "," in first else None
 
@@ -130,7 +131,7 @@ def _unnamed(rows: Sequence[_Row], num_names: int, *, counted: bool) -> dict[int
     """Where the numbers are: all columns but the first ones that hold text, if two are left, or that count the rows."""
     width = max(i for row in rows for i, cell in enumerate(row.cells, 1) if cell or i == 1)
     _check_widths(rows, min(width, len(rows[0].cells)), "lines before")
-    first = int(counted or _has_row_names(rows, num_names))
+    first = int(width > 1 and (counted or _has_row_names(rows, num_names)))
     while first < width - 2 and all(_is_text(row.cells[first]) for row in rows):
         first += 1
     return dict.fromkeys(range(first, width), "numbers")
