@@ -101,7 +101,7 @@ def align(
     best = different(tried, found, starts, step)
     rotations, lowest = _refined(exact, tried[best], found[best], rounds, largest=step, smallest=FINEST * step, fewer=True)
     place = int(lowest.argmin())
-    return Alignment(float(lowest[place]), rotations[place].to(b.complex.points.dtype))
+    return Alignment(float(lowest[place]), rotations[place])
 
 
 Errors = Callable[[Tensor], Tensor]

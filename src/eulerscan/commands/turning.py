@@ -96,5 +96,6 @@ def _divided(views: Views, divide_by: DivideBy) -> Complex:
     """The shape with weights that divide its transform. Its peak is that from everywhere: the same if the shape is turned."""
     shape = views.complex
     weights = shape.weights or tuple(torch.ones(n, dtype=torch.float64) for n in shape.counts)
-    size = divisors(views.everywhere[None].double(), shape, divide_by)
+    seen = views.everywhere[None].double() if divide_by == "peak" else views.curves  # the others do not depend on it
+    size = divisors(seen, shape, divide_by)
     return Complex(shape.points, shape.simplices, weights=tuple(weight / size for weight in weights))
