@@ -20,7 +20,6 @@ _Array = np.ndarray[Any, Any]
 _Lines = Sequence[tuple[int, str]]  # their numbers in the file, and they
 _SEPARATOR = re.compile(r"sep=.?\s*", re.IGNORECASE)  # a first line that tells Excel, and nobody else
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-_IDLE = re.compile(r"\s*#|[\s;,]*$")  # lines that do not count
 _FIGURES = "+-0123456789.,' \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
 _MISSING = ("na", "n/a", "null", "none")
 _DECIMALS = " Decimals have a point, or a comma where semicolons or tabs separate the columns."
@@ -42,8 +41,7 @@ def read_table(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Co
     pandas and R number the rows. Empty lines and lines that begin with ``#`` do not count, nor does ``sep=;`` for Excel. XYZ
     may have colours or normals after three coordinates.
     """
-    numbered = enumerate(_text(path).splitlines(), 1)
-    lines = [(i, line) for i, line in numbered if not _IDLE.match(line)]
+    lines = [(i, line) for i, line in enumerate(_text(path).splitlines(), 1) if _counts(line.strip())]
     if lines and _SEPARATOR.fullmatch(lines[0][1]):
         lines = lines[1:]
     header, titles = "", _cells(lines[0][1], _separator(lines[:1])) if lines else []
@@ -65,6 +63,11 @@ def read_table(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Co
             places = _unnamed(rows, len(_cells(header, separator)), counted=counted and len(rows[0].cells) == len(titles))
         table = _numbers(rows, places, comma=separator in (";", "\t"))
     return cloud(table[:, :3] if kind == "xyz" else table, dtype)
+
+
+def _counts(line: str) -> bool:
+    """Whether it holds anything, and no comment."""
+    return line.strip(" \t;,") != "" and not line.startswith("#")
 
 
 def _text(path: Path) -> str:
