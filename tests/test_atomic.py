@@ -32,6 +32,19 @@ def test_an_error_half_way_leaves_the_old_file_and_nothing_else(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_cannot_be_written_is_named_as_it_was_given(tmp_path):
+    path = tmp_path / "folder"
+    path.mkdir()
+
+    def fail():
+        with replacing(path) as partial:
+            partial.write_text("all of it")
+
+    with pytest.raises(OSError, match="folder") as caught:
+        fail()
+    assert caught.value.filename == str(path)
+
+
 def test_a_process_killed_half_way_leaves_the_old_file(tmp_path):
     path = tmp_path / "file.txt"
     path.write_text("old")

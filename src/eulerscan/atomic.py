@@ -23,5 +23,9 @@ def replacing(path: Path) -> Iterator[Path]:
         with partial.open("rb+") as file:
             os.fsync(file.fileno())
         partial.replace(path)
+    except OSError as error:
+        if error.filename == str(partial):
+            error.filename = str(path)  # people know no other name
+        raise
     finally:
         partial.unlink(missing_ok=True)
