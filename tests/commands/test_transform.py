@@ -120,6 +120,29 @@ def test_dark_shapes_are_inverted_by_an_option(run, tmp_path, rng):
     np.testing.assert_array_equal(*(loaded(tmp_path / f"{name}.npz")["transforms"] for name in ("dark", "light")))
 
 
+@pytest.mark.parametrize("command", ["transform", "distances"])
+@pytest.mark.parametrize(
+    ("background", "options", "warned"),
+    [
+        (255, (), True),
+        (255, ("weighted=true",), True),
+        (255, ("invert=true",), False),
+        (255, ("invert=false",), False),
+        (255, ("threshold=0.3",), False),
+        (0, (), False),
+    ],
+)
+def test_a_light_background_is_pointed_out(command, background, options, warned, run, tmp_path):
+    image = np.full((8, 9), background, dtype=np.uint8)
+    image[2:5, 3:6] = 128
+    image[3, 4] = 255 - background
+    (tmp_path / "images").mkdir()
+    Image.fromarray(image).save(tmp_path / "images" / "a.png")
+    data = ("--data", *options) if options else ()
+    _, err = run(command, tmp_path / "images", "-o", tmp_path / "out.csv", *data)
+    assert ("a.png is light at its corners" in err) is warned
+
+
 def test_tables_hold_the_same_numbers(run, folder, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     for ending in ("npz", "csv", "parquet"):

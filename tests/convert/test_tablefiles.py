@@ -193,3 +193,15 @@ def test_what_spreadsheets_leave_around_numbers_does_not_matter(text, tmp_path):
 def test_what_may_mean_two_things_is_no_point(text, reason, tmp_path):
     with pytest.raises(ValueError, match=f"a.csv: {reason}"):
         es.read(written(tmp_path, "a.csv", text))
+
+
+@pytest.mark.parametrize("comment", ["water", "", "1 2 3", "# optimised"])
+def test_xyz_may_be_a_molecule(comment, tmp_path):
+    text = f" 3\n{comment}\nO 0.0 0.0 0.125 -0.8\nH 0.0 0.75 -0.5 0.4\nH 0.0 -0.75 -0.5 0.4\n"
+    points = es.read(written(tmp_path, "water.xyz", text)).points
+    assert points.tolist() == [[0, 0, 0.125], [0, 0.75, -0.5], [0, -0.75, -0.5]]
+
+
+def test_a_molecule_has_as_many_atoms_as_it_says(tmp_path):
+    with pytest.raises(ValueError, match="must hold the 3 atoms that its first line announces, got 1"):
+        es.read(written(tmp_path, "a.xyz", "3\nwater\nO 0 0 0\n"))

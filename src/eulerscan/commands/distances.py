@@ -21,7 +21,7 @@ from ..pairs import KeptPairs
 from ..plot.distances import draw_distances
 from ..plot.figures import save
 from ..tables import comma_separated
-from .options import Files, check_output, report_beyond, report_failures, report_others
+from .options import Files, check_output, report_beyond, report_failures, report_others, report_white
 from .plot import FIGURES
 from .recipe import Recipe
 from .transform import find_files
@@ -85,6 +85,7 @@ def distances(
         if not quiet:
             report_others(source.others)
         settings = recipe.settings(source)
+        report_white((source.folder / name for name in source.names), settings.reading)
         if turned:
             check_turned(settings, made)
         found = _transform(source, settings, failures, quiet)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
 from ..convert import READABLE
+from ..convert.files import IMAGES, is_on_white
 from ..folders import Failure, is_named, readable
 
 Files = Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...", help_behavior_hint="(required)")]
@@ -67,6 +68,17 @@ def report_beyond(count: int, radius: float) -> None:
     if count:
         shapes = "1 shape reaches" if count == 1 else f"{count} shapes reach"
         print(f"warning: {shapes} beyond --radius {radius:g}, and what lies there is left out", file=sys.stderr)
+
+
+def report_white(paths: Iterable[Path], reading: Mapping[str, Any]) -> None:
+    """Say on standard error that a background is taken for the shape, where the first image looks like it."""
+    first = next((path for path in paths if path.suffix.lower() in IMAGES), None)
+    if first is not None and not {"invert", "threshold"} & set(reading) and is_on_white(first):
+        print(
+            f"warning: {first} is light at its corners, and what is light is taken for the shape. For dark shapes on white use "
+            "--data invert=true; invert=false says that it is meant so",
+            file=sys.stderr,
+        )
 
 
 def report_others(others: Mapping[str, int] | None) -> None:

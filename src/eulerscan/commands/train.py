@@ -23,7 +23,7 @@ from ..keeping import Epoch
 from ..runs import Config, start
 from ..tables import aligned
 from ..training import Training
-from .options import parse_pairs, report_beyond, report_failures
+from .options import parse_pairs, report_beyond, report_failures, report_white
 
 
 def train(
@@ -71,6 +71,7 @@ def train(
         found, source, failed = _data(dataset, folder, parse_pairs(data))
         if distributed.is_first():
             _report_beyond(found, model)
+            report_white(map(Path, found.names), source["options"])
         results = []
         for seed in range(training.seed, training.seed + seeds):
             settings = replace(training, seed=seed)

@@ -27,7 +27,7 @@ from ..bulk.workers import one_thread
 from ..extras import progress_bar
 from ..folders import Failure
 from ..loading import hidden
-from .options import Files, check_found, check_output, report_beyond, report_failures, report_others
+from .options import Files, check_found, check_output, report_beyond, report_failures, report_others, report_white
 from .recipe import Recipe
 
 LISTED = 20  # failures on the screen, where a file lists them all
@@ -76,6 +76,7 @@ def transform(
         if all(changed is None for changed in source.changed):  # there are no such files
             raise
         return _report(error.failures, len(error.failures))
+    report_white((source.folder / name for name in source.names), settings.reading)
     beyond: list[int] = []
     bar = progress_bar(len(source.names), "transforming", hidden=quiet)
     try:

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..checks import check_bool
 from ..complexes import Complex
 from ..extras import require
-from .images import from_image, grey_pages, stacked
+from .images import from_image, grey_pages, light_corners, stacked
 from .meshfiles import read_mesh
 from .networkx import read_graph
 from .objfiles import read_obj
@@ -40,6 +41,7 @@ _BEGINNINGS = {
 
 READABLE: tuple[str, ...] = tuple(sorted(ENDINGS))
 """The endings that :func:`read` knows."""
+IMAGES: tuple[str, ...] = tuple(ending for ending in READABLE if ENDINGS[ending] in _IMAGES)
 
 
 def read(path: str | os.PathLike[str], **options: Any) -> Complex:
@@ -50,8 +52,8 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
     - Meshes, and the clouds and lines that such files may hold: OBJ, PLY, OFF, STL, GLB, glTF. Option ``merge`` of
       :func:`from_trimesh`.
     - Points: a point a line in CSV and TXT (all columns after those of text) and XYZ (three columns, what follows is left
-      out), where a first line that names x and y, and perhaps z, among others chooses these columns, and where decimals
-      may have a comma if semicolons or tabs separate the columns; an array ``[V, dim]`` in NPY;
+      out; molecules too), where a first line that names x and y, and perhaps z, among others chooses these columns, and where
+      decimals may have a comma if semicolons or tabs separate the columns; an array ``[V, dim]`` in NPY;
       ``points``, and perhaps ``edges [2, n]``, ``triangles [3, n]`` and ``tetrahedra [4, n]``, in NPZ.
     - Graphs whose nodes have coordinates: GraphML, GML. Option ``positions`` of :func:`from_networkx`.
     - Images: PNG, TIFF, JPEG, BMP. The options of :func:`from_image`.
@@ -87,6 +89,14 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
     except (MemoryError, OverflowError) as error:
         raise ValueError(f"{path}: it announces more than there can be ({error}).") from None
     return complex
+
+
+def is_on_white(path: Path) -> bool:
+    """Whether an image is light at all corners, so that its background would be taken for the shape."""
+    try:
+        return light_corners(_pages(path, _kind(path), invert=False)[0])
+    except (ValueError, OSError):  # whoever reads it says so
+        return False
 
 
 def _kind(path: Path) -> str:
@@ -137,17 +147,20 @@ def _reader(kind: str) -> Callable[..., Complex]:
 
 def _image(path: Path, *, kind: str, invert: bool = False, dtype: torch.dtype | None = None, **options: Any) -> Complex:
     check_bool(invert, "invert")
+    complex = from_image(stacked(_pages(path, kind, invert)), invert=invert, **options)
+    return complex if dtype is None else complex.to(dtype)
+
+
+def _pages(path: Path, kind: str, invert: bool) -> list[np.ndarray[Any, Any]]:
     pillow = require("PIL.Image", extra="mesh")
     try:
         with warnings.catch_warnings(), pillow.open(path) as image:
             warnings.filterwarnings("error", message="Corrupt EXIF|Truncated File")
-            pages = grey_pages(image, paper=float(invert))
+            return grey_pages(image, paper=float(invert))
     except (ImportError, MemoryError):
         raise
     except Exception as error:  # foreign readers raise what they like
         raise ValueError(f"it is no sound {kind.upper()} image: truncated or damaged.") from error
-    complex = from_image(stacked(pages), invert=invert, **options)
-    return complex if dtype is None else complex.to(dtype)
 
 
 _OPTIONS: dict[Callable[..., Complex], tuple[str, ...]] = {

@@ -144,6 +144,12 @@ def stacked(pages: list[_Array]) -> _Array:
     return np.stack(pages) if len(pages) > 1 else pages[0]
 
 
+def light_corners(image: _Array) -> bool:
+    """Whether all corners of an image are foreground, where no threshold is given: paper, most likely, and not the shape."""
+    corners = _values(image[[0, 0, -1, -1], [0, -1, 0, -1]], invert=False)
+    return bool((corners > _threshold(None, weighted=False)).all())
+
+
 def _grey(image: Any, paper: float) -> _Array:
     clear = image.mode in ("1", "L") and image.has_transparency_data
     if (image.mode in ("1", "L", "I", "F") or image.mode.startswith("I;16")) and not clear:

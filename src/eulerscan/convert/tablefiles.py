@@ -39,11 +39,9 @@ def read_table(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Co
     columns named x and y, and perhaps z, among others, just these are read: the others may hold text. Without such names the
     first columns may hold text, and are passed over, and so is a first column that has no name where all others have one, as
     pandas and R number the rows. Empty lines and lines that begin with ``#`` do not count, nor does ``sep=;`` for Excel. XYZ
-    may have colours or normals after three coordinates.
+    may have colours or normals after three coordinates, or be a molecule: the number of atoms, a line of any text, the atoms.
     """
-    lines = [(i, line) for i, line in enumerate(_text(path).splitlines(), 1) if _counts(line.strip())]
-    if lines and _SEPARATOR.fullmatch(lines[0][1]):
-        lines = lines[1:]
+    lines = _lines(_text(path).splitlines(), molecules=kind == "xyz")
     header, titles = "", _cells(lines[0][1], _separator(lines[:1])) if lines else []
     if lines and not any(map(_means_number, titles)):
         header, lines = lines[0][1], lines[1:]
@@ -63,6 +61,15 @@ def read_table(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Co
             places = _unnamed(rows, len(_cells(header, separator)), counted=counted and len(rows[0].cells) == len(titles))
         table = _numbers(rows, places, comma=separator in (";", "\t"))
     return cloud(table[:, :3] if kind == "xyz" else table, dtype)
+
+
+def _lines(text: Sequence[str], *, molecules: bool) -> _Lines:
+    """Those that hold points, and perhaps a line of names before."""
+    atoms = int(text[0]) if molecules and text and text[0].strip().isdecimal() else None
+    lines = [(i, line) for i, line in enumerate(text, 1) if _counts(line.strip()) and (atoms is None or i > 2)]
+    if atoms is not None and len(lines) != atoms:
+        raise ValueError(f"it must hold the {atoms} atoms that its first line announces, got {len(lines)}.")
+    return lines[1:] if lines and _SEPARATOR.fullmatch(lines[0][1]) else lines
 
 
 def _counts(line: str) -> bool:
