@@ -36,7 +36,7 @@ _NOTES = {
         "The first 100 or 1000 of the 1024 points that the mirror holds for each object; official test split.",
         "*Rings* goes beyond the paper: three convolutions along rings of directions round the upright axis, batch "
         "normalisation, 40 epochs, clouds that are squeezed a little in training and show other points of the 1024 in every "
-        "epoch.",
+        "epoch. *3 x rings*: three of them, whose probabilities are averaged.",
     ),
 }
 
