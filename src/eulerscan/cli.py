@@ -52,6 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             status = tyro.extras.subcommand_cli_from_dict(
                 COMMANDS, prog="eulerscan", description=DESCRIPTION, args=words, **options
             )
+    except BrokenPipeError:  # who reads the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes when it ends
+        sys.exit(1)
     except shown as error:
         print(f"error: {_text(error)}", file=sys.stderr)
         sys.exit(2)

@@ -333,3 +333,9 @@ def test_slips_are_named(run, folder, tmp_path):
     _, err = run("distances", folder, "-o", tmp_path / "d.csv", status=1)
     assert "skipped bad.csv" in err
     assert len(matrix(tmp_path / "d.csv")[0]) == 9
+
+
+def test_a_table_of_points_with_names_is_no_table_of_transforms(run, tmp_path):
+    (tmp_path / "landmarks.csv").write_text("name,x,y\nnose,0,0\neye,1,2\n")
+    run("distances", tmp_path / "landmarks.csv", "-o", tmp_path / "d.csv")
+    assert matrix(tmp_path / "d.csv")[1].tolist() == [[0]]

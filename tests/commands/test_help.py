@@ -1,5 +1,8 @@
 """What ``--help`` says of every command."""
 
+import subprocess
+import sys
+
 import pytest
 
 from eulerscan.commands import COMMANDS
@@ -60,3 +63,13 @@ def test_without_a_command_all_are_named(run):
     assert all(command in out for command in COMMANDS)
     out, err = run("tran", status=2)
     assert "Unrecognized options: tran" in out + err
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "eulerscan", "data", "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait() == 1
+    process.stderr.close()

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import os
+import re
 import shutil
 import tempfile
 import zipfile
@@ -96,12 +97,12 @@ def load_transforms(path: str | os.PathLike[str]) -> Transforms:
 
 
 def holds_transforms(path: Path) -> bool:
-    """Whether a file or folder is of `eulerscan transform` rather than one of shapes, as far as ending and first word say."""
+    """Whether a file or folder is of `eulerscan transform` rather than one of shapes, as far as ending and first words say."""
     if not path.is_file():
         return load_manifest(path) is not None
     if path.suffix.lower() == ".csv":
         with path.open(encoding="utf-8-sig", errors="replace") as file:
-            return file.read(5).strip('"').startswith("name")
+            return re.match(r"\W*name\W+(s0_)?d0_t0\b", file.read(32)) is not None
     return path.suffix.lower() in ENDINGS
 
 
