@@ -89,7 +89,7 @@ def test_preparing_names_the_file(mirror, capsys):
     command.prepare("bzr", ("cleaned=True", "atoms=false"))
     text = capsys.readouterr().out
     assert "276 in 3 dimensions" in text
-    assert "prepared/bzr/cleaned=True_atoms=False_unit_ball=False-" in text
+    assert "prepared/bzr/cleaned=True_atoms=False_unit_ball=False_planes=False-" in text
 
 
 @pytest.mark.parametrize(

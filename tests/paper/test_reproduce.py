@@ -13,6 +13,7 @@ from eulerscan.models import ECTCNN, Committee
 from eulerscan.paper import plans as reproducing
 from eulerscan.paper import running
 from eulerscan.paper.graphs import KINDS, GraphNetwork
+from eulerscan.paper.machines import SupportVectors
 from eulerscan.paper.numbers import PUBLISHED
 from eulerscan.paper.plans import PLANS, Run
 from eulerscan.paper.published import as_published
@@ -45,6 +46,8 @@ def test_the_parameter_budgets_are_those_of_the_paper():
     budgets = {"ECT+CNN 4K": (3500, 4500), "ECT+CNN 65K": (60000, 66000), "GIN": (8000, 10500)}
     budgets |= {"GAT": (4500, 6500), "GCN": (4500, 6500), "ECT+CNN 15 x 4K": (60000, 66000)}
     for run in plan_of("small-graphs"):
+        if isinstance(run.architecture, SupportVectors):
+            continue  # it keeps as much as it needs: the results say how much
         dim, classes = (2, 15) if run.column.startswith("letter") else (38, 2)
         parameters = sum(p.numel() for p in run.architecture.build(dim, classes).parameters()) * (run.members or 1)
         low, high = budgets[run.row.partition(",")[0]]
@@ -117,6 +120,22 @@ def test_a_committee_begins_with_the_model_that_stands_alone(tmp_path, tiny_plan
     assert 100 * evaluate(seen[0], dataset, "val").accuracy == alone["val_accuracy"]
     assert 100 * evaluate(Committee(seen), dataset, "test").accuracy == together["test_accuracy"]
     assert not torch.equal(seen[0].head[1].weight, seen[1].head[1].weight)
+
+
+def test_support_vectors_count_what_they_keep(tiny_plan, tmp_path):
+    machine = SupportVectors(num_directions=16, num_thresholds=16, radius=1.2, scale=8.0, cost=3.0)
+    data = {"num_shapes": 40, "num_points": 100}
+    runs = [replace(run, architecture=machine, data=data) for run in (*tiny_plan, tiny_plan[0])]
+    first, other, again = (running.execute(run, tmp_path) for run in runs)
+    assert first["model"] == "svm"
+    assert first["key"] == again["key"] != other["key"]
+    assert [first[name] for name in ("parameters", "val_accuracy")] == [again[name] for name in ("parameters", "val_accuracy")]
+    for line in (first, other):
+        # Of four classes a shape has three coefficients, one for each rival, and each of six pairs an offset.
+        kept, rest = divmod(line["parameters"] - 6, 16 * 16 + 3)
+        assert rest == 0
+        assert 4 <= kept <= len(es.datasets.load("manifolds", **data).indices("train"))
+        assert line["test_accuracy"] > 80  # a guess is right once in four
 
 
 def test_tables_hold_means_deviations_and_the_numbers_of_the_paper(tmp_path):

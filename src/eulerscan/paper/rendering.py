@@ -31,6 +31,8 @@ _NOTES = {
         "*Edges apart*: a curve of the vertices and one of the edges. On letters with a falling learning rate, as 65K has it; "
         "4K alone has a constant one, which suits it better.",
         "*15 x 4K*: fifteen networks that are trained by themselves, whose probabilities are averaged.",
+        "*ECT+SVM*: support vectors on curves in random directions of molecules whose coordinates are the distances from their "
+        "principal planes; its parameters are the support vectors it keeps.",
     ),
     "modelnet": (
         "The first 100 or 1000 of the 1024 points that the mirror holds for each object; official test split.",

@@ -17,11 +17,13 @@ import torch
 from torch import nn
 
 from .. import __version__, datasets
+from ..architecture import Architecture
 from ..datasets import Dataset
 from ..extras import progress_bar
 from ..models import Committee
 from ..training import Trained, evaluate, train
-from .plans import Run
+from .machines import SupportVectors
+from .plans import GraphArchitecture, Run
 from .published import as_published
 
 Record = dict[str, Any]
@@ -70,17 +72,11 @@ def read(results: Path) -> list[Record]:
 def execute(run: Run, folder: Path) -> Record:
     """Train and test one model, or the members of a committee; returns its line."""
     begin = time.perf_counter()
-    dataset, training = _dataset(run.dataset, json.dumps(dict(run.data)), run.as_published, run.sample), run.training
-    models: list[nn.Module] = []
-    trained: list[Trained] = []
-    for member in range(run.members or 1):
-        settings, own_folder = replace(training, seed=training.seed + APART * member), folder / str(member)
-        models.append(run.architecture.build(dataset.shapes.dim, len(dataset.classes), seed=settings.seed))
-        own_folder.mkdir(parents=True, exist_ok=True)
-        trained.append(train(models[-1], dataset, settings, own_folder))
-    model = models[0] if run.members is None else Committee(models)
-    val_accuracy = 100 * evaluate(model, dataset, "val").accuracy if "val" in dataset.splits else None
-    scores = evaluate(model, dataset, "test").summary("test_") | {"val_accuracy": val_accuracy}
+    dataset = _dataset(run.dataset, json.dumps(dict(run.data)), run.as_published, run.sample)
+    if isinstance(run.architecture, SupportVectors):
+        outcome = run.architecture.outcome(dataset, seed=run.training.seed)
+    else:
+        outcome = _trained(run, run.architecture, dataset, folder)
     return {
         "key": run.key,
         "experiment": run.experiment,
@@ -89,23 +85,41 @@ def execute(run: Run, folder: Path) -> Record:
         "dataset": run.dataset,
         "model": run.architecture.model,
         "preset": run.architecture.preset,
-        "seed": training.seed,
-        "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
-        **({} if run.timing_only else scores),
-        "epochs": len(trained[0].history),
-        "best_epoch": trained[0].best_epoch,
-        "seconds_per_epoch": sum(one.seconds_per_epoch for one in trained),
+        "seed": run.training.seed,
+        **outcome,
         "seconds": time.perf_counter() - begin,
         "settings": {
             "data": dict(run.data),
             "architecture": asdict(run.architecture),
-            "training": asdict(training),
+            "training": asdict(run.training),
             "as_published": run.as_published,
             "sample": run.sample,
             "members": run.members,
         },
         "version": __version__,
         "machine": machine(),
+    }
+
+
+def _trained(run: Run, architecture: Architecture | GraphArchitecture, dataset: Dataset, folder: Path) -> Record:
+    """Size, scores and times of a network, or of the members of a committee."""
+    training = run.training
+    models: list[nn.Module] = []
+    trained: list[Trained] = []
+    for member in range(run.members or 1):
+        settings, own_folder = replace(training, seed=training.seed + APART * member), folder / str(member)
+        models.append(architecture.build(dataset.shapes.dim, len(dataset.classes), seed=settings.seed))
+        own_folder.mkdir(parents=True, exist_ok=True)
+        trained.append(train(models[-1], dataset, settings, own_folder))
+    model = models[0] if run.members is None else Committee(models)
+    val_accuracy = 100 * evaluate(model, dataset, "val").accuracy if "val" in dataset.splits else None
+    scores = evaluate(model, dataset, "test").summary("test_") | {"val_accuracy": val_accuracy}
+    return {
+        "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
+        **({} if run.timing_only else scores),
+        "epochs": len(trained[0].history),
+        "best_epoch": trained[0].best_epoch,
+        "seconds_per_epoch": sum(one.seconds_per_epoch for one in trained),
     }
 
 
