@@ -81,6 +81,18 @@ def test_rows_of_one_kind_have_the_same_colours_in_an_overview(monkeypatch):
         assert {shade.get_clim() for shade in shades} == {limits}
 
 
+def test_an_axis_too_short_for_numbers_has_none(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(overview, "save", lambda picture, path, dpi: drawn.append(picture))
+    cube = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0])] * 3)
+    shapes = [es.Complex(cube), es.Complex(cube * torch.tensor([1, 1, 0.05]))]
+    draw_overview(shapes, ["cube", "flat"], "never.png", num_directions=9, num_thresholds=12)
+    for ax, named in zip([ax for ax in drawn[0].axes if ax.name == "3d"], ("xyz", "xy"), strict=True):
+        for name in "xyz":
+            axis = getattr(ax, f"{name}axis")
+            assert (len(axis.get_ticklocs()) > 1) == (axis.get_label_text() == name) == (name in named)
+
+
 def test_a_transform_has_its_angles_beside_it():
     directions = es.directions.circle(6)
     transform = es.ect(square(2), directions, es.thresholds(9))[0]

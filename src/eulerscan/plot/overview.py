@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -134,8 +135,13 @@ def _few(dim: int) -> tuple[Tensor, list[str]]:
 
 
 def _tidy_space(ax: Any) -> None:
-    ax.set_zlabel("z")
+    """A name and three numbers for each axis that is long enough for them."""
     ax.tick_params(pad=-3)
-    for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
-        axis.labelpad = -8
-        axis.set_major_locator(require("matplotlib.ticker", extra="plot").MaxNLocator(3))
+    axes = {"x": ax.xaxis, "y": ax.yaxis, "z": ax.zaxis}
+    lengths = {name: float(np.ptp(axis.get_view_interval())) for name, axis in axes.items()}
+    for name, axis in axes.items():
+        room = 4 * lengths[name] > max(lengths.values())
+        ticker = require("matplotlib.ticker", extra="plot")
+        axis.set_major_locator(ticker.MaxNLocator(3) if room else ticker.NullLocator())
+        axis.set_label_text(name if room else "")
+        axis.labelpad = -6
