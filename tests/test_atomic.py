@@ -45,6 +45,18 @@ def test_what_cannot_be_written_is_named_as_it_was_given(tmp_path):
     assert caught.value.filename == str(path)
 
 
+def test_where_nothing_can_be_written_the_writer_is_not_asked(tmp_path):
+    path = tmp_path / f"{'x' * 240}.txt"  # too long with what is added to it
+
+    def fail():
+        with replacing(path):
+            raise RuntimeError("of the writer")
+
+    with pytest.raises(OSError, match="xxx") as caught:
+        fail()
+    assert caught.value.filename == str(path)
+
+
 def test_a_process_killed_half_way_leaves_the_old_file(tmp_path):
     path = tmp_path / "file.txt"
     path.write_text("old")

@@ -334,6 +334,14 @@ def test_slips_are_named_before_any_work(run, graphs, tmp_path):
     assert "is there already. Use --overwrite" in err
 
 
+@pytest.mark.parametrize("ending", ["npz", "csv", "parquet"])
+def test_an_output_that_cannot_be_written_is_named_as_it_was_given(run, graphs, tmp_path, ending):
+    output = tmp_path / f"{'x' * 240}.{ending}"
+    _, err = run("transform", graphs, "-o", output, "--quiet", status=2)
+    assert err.startswith(f"error: {output}: ")
+    assert "partial" not in err
+
+
 def test_a_tolerance_is_no_way_to_merge(run, folder, tmp_path):
     _, err = run("transform", folder, "-o", tmp_path / "out.npz", "--data", "merge=0.001", status=2)
     assert "merge must be True or False, got 0.001." in err
