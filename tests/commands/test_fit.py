@@ -100,6 +100,8 @@ def test_the_way_from_a_given_start_leads_through_all_ends_that_were_the_best(ge
 def test_slips_are_named_before_any_work(run, circle, tmp_path):
     _, err = run("fit", circle, "--output", tmp_path / "fit.doc", status=2)
     assert "--output must end with one of" in err
+    _, err = run("fit", circle, "--output", tmp_path / "fit.ply", "--figure", tmp_path / "fit.doc", status=2)
+    assert "--figure must end with one of .png, .pdf, .svg, got 'fit.doc'." in err
     _, err = run("fit", tmp_path / "none.ply", "--output", tmp_path / "fit.ply", status=2)
     assert "none.ply" in err
     assert list(tmp_path.iterdir()) == [circle]

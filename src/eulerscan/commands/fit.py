@@ -15,6 +15,7 @@ from ..convert import WRITABLE, read, write
 from ..fitting import Fit, fit_points
 from ..plot.fits import Recorder, animate, draw_points
 from .options import check_output
+from .plot import FIGURES
 
 MUCH = 0.1  # of the difference at the start: fits that succeed leave far less
 LITTLE = 1e-4  # mean squared difference that is fine, whatever it was at the start
@@ -51,12 +52,14 @@ def fit(
         restarts: Starts to try; the best result is kept. After --start they are the best result so far, moved at random, until
             little is left. Default: 1, and up to 10 where --start is a graph.
         seed: Of random starts and moves.
-        figure: Picture of start, result and target, such as fit.png.
-        animation: Moving picture of the fit, such as fit.gif.
+        figure: Picture of start, result and target: .png, .pdf or .svg.
+        animation: Moving picture of the fit: .gif.
         overwrite: Replace files that are there already.
     """
     if output.suffix.lower() not in WRITABLE:
         raise ValueError(f"--output must end with one of {', '.join(WRITABLE)}, got {output.name!r}.")
+    if figure is not None and figure.suffix.lower() not in FIGURES:
+        raise ValueError(f"--figure must end with one of {', '.join(FIGURES)}, got {figure.name!r}.")
     if animation is not None and animation.suffix.lower() != ".gif":
         raise ValueError(f"--animation must be a .gif file, got {animation.name!r}.")
     for path in (output, figure, animation):
