@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import gc
 import os
 import sys
@@ -48,6 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if words and words[0] in COMMANDS:
             # By itself, so that errors name its options as its help does, and refer to that help.
             status = tyro.cli(COMMANDS[words[0]], prog=f"eulerscan {words[0]}", args=words[1:], **options)
+        elif words and not words[0].startswith("-"):
+            near = difflib.get_close_matches(words[0], COMMANDS, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(COMMANDS)}."
+            raise ValueError(f"There is no command {words[0]!r}. {hint} `eulerscan --help` says what they do.")
         else:
             status = tyro.extras.subcommand_cli_from_dict(
                 COMMANDS, prog="eulerscan", description=DESCRIPTION, args=words, **options

@@ -25,6 +25,7 @@ def test_lines_of_the_source_do_not_end_lines_of_the_help(run, monkeypatch):
     out, _ = run("distances", "--help")
     assert "of the directions are tried" in out
     assert "from above and takes half a second" in out
+    assert "counted from above (superlevel)" in out
 
 
 def test_a_switch_that_the_preset_decides_can_be_turned_on_and_off(run):
@@ -45,7 +46,13 @@ def test_a_default_that_is_set_is_shown_and_one_that_is_not_is_optional(run):
     [
         (["train", "digits", "--batch-size", 0], "training: batch_size must be at least 1, got 0."),
         (["train", "digits", "--rotate", -5], "training.augmentation: rotate must be between 0 and 180, got -5.0."),
-        (["train", "digits", "--epochs", "many"], "--epochs: invalid literal"),
+        (["train", "digits", "--epochs", "many"], "--epochs: it takes a whole number, got 'many'."),
+        (["train", "digits", "--num-directions", "8.0"], "--num-directions: it takes a whole number, got '8.0'."),
+        (["train", "digits", "--hidden", "64", "b"], "--hidden: it takes a whole number, got 'b'."),
+        (["train", "digits", "--clip", "1,5"], "--clip: it takes a number, its decimals after a point, got '1,5'."),
+        (["train", "digits", "--dropout", "1,5"], "--dropout: it takes a number, its decimals after a point, got '1,5'."),
+        (["train", "digits", "--divide-by", "word"], "Expected one of ('vertices', 'simplices', 'peak')."),
+        (["train", "digits", "--num-direction", "8"], "Perhaps you meant:"),
         (["train", "digits", "--nosuch"], "Unrecognized options: --nosuch"),
     ],
 )
@@ -61,8 +68,15 @@ def test_without_a_command_all_are_named(run):
     out, _ = run("--help")
     assert out.startswith("usage: eulerscan ")
     assert all(command in out for command in COMMANDS)
-    out, err = run("tran", status=2)
-    assert "Unrecognized options: tran" in out + err
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("transfrom", "Did you mean transform?"), ("distance", "Did you mean distances?"), ("x.obj", "There are data, train, ")],
+)
+def test_a_command_that_there_is_not_is_answered_with_those_there_are(run, word, hint):
+    _, err = run(word, "shapes/", status=2)
+    assert err.startswith(f"error: There is no command {word!r}. {hint}")
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():

@@ -20,8 +20,8 @@ class Recipe:
         num_thresholds: Thresholds in each direction, evenly spaced.
         radius: Largest height that is looked at. Default: 1.1, for shapes in the unit ball.
         scale: Steepness of the sigmoid of the smooth transform. Default: the exact transform.
-        variant: The transform, or a relative: integrated (sect), growth from threshold to threshold (derivative), from above
-            (superlevel), or vertices, edges and faces apart (channels).
+        variant: The transform, or a relative: integrated (sect), growth from threshold to threshold (derivative), counted
+            from above (superlevel), or vertices, edges and faces apart (channels).
         unit_ball: Centre each shape and scale it to norm 1, or take the coordinates as they are in the file.
         divide_by: What the transform of each shape is divided by: its number of vertices or simplices, or its peak. Clouds of
             different sizes can be compared if divided by their vertices. Default: nothing.

@@ -1,4 +1,4 @@
-"""What ``--help`` says of types and defaults, in words for people who do not know Python."""
+"""What ``--help`` says of types and defaults, and errors of values, in words for people who do not know Python."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import is_dataclass, replace
 from inspect import cleandoc, signature, unwrap
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_type_hints
 
 from tyro.conf import arg
 from tyro.constructors import (
@@ -16,11 +17,39 @@ from tyro.constructors import (
     PrimitiveTypeInfo,
     StructConstructorSpec,
     StructTypeInfo,
+    UnsupportedTypeAnnotationError,
 )
 
 WORDS = ConstructorRegistry()
 _OPTIONAL = arg(help_behavior_hint="(optional)")  # instead of "(default: None)": what happens without it, the text says
 _SEEN = object()  # a mark of ours on what tyro is asked for: it answers with our rules, too
+_NUMBERS: dict[Any, str] = {int: "a whole number", float: "a number, its decimals after a point"}
+
+
+@WORDS.primitive_rule
+def _number(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+    """What is no number is refused in words."""
+    if info.type not in _NUMBERS:
+        return None
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=info.type.__name__.upper(),
+        instance_from_str=lambda words: _parsed(info.type, words[0]),
+        is_instance=lambda value: isinstance(value, int | info.type),
+        str_from_instance=lambda value: [str(value)],
+    )
+
+
+@WORDS.primitive_rule
+def _or_none(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | UnsupportedTypeAnnotationError | None:
+    """``int | None`` is an ``int``: for ``None`` the option is left out."""
+    of = [option for option in get_args(info.type) if option is not NoneType]
+    if info.type_origin not in (Union, UnionType) or len(of) != 1:
+        return None
+    spec = ConstructorRegistry.get_primitive_spec(PrimitiveTypeInfo.make(of[0], info.markers))
+    if isinstance(spec, UnsupportedTypeAnnotationError):
+        return spec
+    return replace(spec, str_from_instance=lambda value: ["none"] if value is None else spec.str_from_instance(value))
 
 
 @WORDS.primitive_rule
@@ -32,7 +61,7 @@ def _several(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[tuple[Any, ...
     return PrimitiveConstructorSpec(
         nargs="*",
         metavar=f"{of[0].__name__.upper()} ...",
-        instance_from_str=lambda words: tuple(map(of[0], words)),
+        instance_from_str=lambda words: tuple(_parsed(of[0], word) for word in words),
         is_instance=lambda value: isinstance(value, tuple) and all(isinstance(entry, of[0]) for entry in value),
         str_from_instance=lambda value: [str(entry) for entry in value] or ["none"],
     )
@@ -64,3 +93,11 @@ def in_one_line(command: Callable[..., Any]) -> None:
 
 def _optional(of: Any) -> Any:
     return Annotated[of, _OPTIONAL]
+
+
+def _parsed(of: Any, word: str) -> Any:
+    """A word of the command line as an entry of this type."""
+    try:
+        return of(word)
+    except ValueError:
+        raise ValueError(f"it takes {_NUMBERS[of]}, got {word!r}.") from None
