@@ -5,7 +5,6 @@ import pytest
 import trimesh
 from PIL import Image
 
-import eulerscan as es
 from eulerscan.commands.plot import _titles
 
 
@@ -91,10 +90,19 @@ def test_slips_are_named_before_any_work(run, shapes, tmp_path):
     assert figure.stat().st_size
 
 
+def test_a_picture_among_shapes_is_none_of_them(run, tmp_path):
+    (tmp_path / "b.csv").write_text("0,0\n1,0\n0,1\n")
+    run("plot", tmp_path / "b.csv", "-o", tmp_path / "a.png", "--dpi", 50)
+    out, err = run("transform", tmp_path, "-o", tmp_path / "out.npz", status=1)
+    assert "1 of 2 shapes" in out
+    assert err == "skipped a.png: it is a result that eulerscan wrote, and no shape.\n"
+
+
 def test_a_single_point_is_drawn_too(run, tmp_path):
     (tmp_path / "point.csv").write_text("3,4\n")
     run("plot", tmp_path / "point.csv", "-o", tmp_path / "figure.png", "--dpi", 50)
-    assert es.read(tmp_path / "figure.png").dim == 2
+    with Image.open(tmp_path / "figure.png") as image:
+        assert len(image.getcolors(2**24)) > 1
 
 
 def test_rows_of_files_with_one_name_are_told_apart_by_their_folders():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +39,10 @@ _BEGINNINGS = {
     "glb": (b"glTF",),
     "ply": (b"ply\n", b"ply\r"),
 }
+# What our own commands write: pictures, transforms, predictions, verdicts. Forgotten in a folder, they are none of its shapes.
+_OURS = re.compile(
+    rb"\x89PNG.{,99}tEXtSoftware\0eulerscan|name,(s0_)?d0_t0\b|file,class,probability,|shape,true class,class,", re.DOTALL
+)
 
 READABLE: tuple[str, ...] = tuple(sorted(ENDINGS))
 """The endings that :func:`read` knows."""
@@ -57,6 +62,8 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
       ``points``, and perhaps ``edges [2, n]``, ``triangles [3, n]`` and ``tetrahedra [4, n]``, in NPZ.
     - Graphs whose nodes have coordinates: GraphML, GML. Option ``positions`` of :func:`from_networkx`.
     - Images: PNG, TIFF, JPEG, BMP. The options of :func:`from_image`.
+
+    Results of our own commands, such as pictures, or tables of transforms, are no shapes, and refused.
 
     Args:
         path: The file.
@@ -107,6 +114,8 @@ def _kind(path: Path) -> str:
         head, size = file.read(4096), path.stat().st_size
     if not size:
         raise ValueError(f"{path}: it is empty.")
+    if _OURS.match(head):
+        raise ValueError(f"{path}: it is a result that eulerscan wrote, and no shape.")
     if ending in _WORKBOOKS:
         raise ValueError(f"{path}: workbooks of spreadsheets are not read. Save the table as CSV.")
     kind = recognised(head, size)

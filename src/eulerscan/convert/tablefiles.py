@@ -55,6 +55,8 @@ def read_table(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Co
     table = _fast(lines, separator) if plain else None
     if table is None or (names and kind != "xyz" and table.shape[1] != len(names)):
         rows = [_Row(i, _cells(line, separator), line.lstrip().startswith('"')) for i, line in lines]
+        if [row.cells[0] for row in rows] == titles[1:] and any(map(_is_text, titles)):
+            raise ValueError("its rows have the names of its columns: it is a matrix, such as one of distances, and no shape.")
         if names:
             places = _named(rows, names)
         else:

@@ -22,6 +22,8 @@ def figure(*size: float) -> Figure:
 def save(picture: Figure, path: Path | str, *, dpi: float = 200) -> None:
     """Write a figure, whole or not at all. The same figure gives the same file, to the byte, of PNG, PDF and SVG.
 
+    PNG files are marked as written by eulerscan: :func:`eulerscan.read` takes none of them for a shape.
+
     Args:
         picture: As :func:`figure` makes it; ``ax.figure`` is the one of some axes.
         path: The file; its ending says which format, such as .png, .pdf or .svg.
@@ -36,10 +38,10 @@ def save(picture: Figure, path: Path | str, *, dpi: float = 200) -> None:
     """
     path = Path(path)
     format = path.suffix.lower().removeprefix(".") or "png"
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format)
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": "eulerscan"}}.get(format)
     # Names within a .svg file are random without a salt.
     with require("matplotlib", extra="plot").rc_context({"svg.hashsalt": "eulerscan"}), replacing(path) as partial:
-        picture.savefig(partial, format=format, dpi=dpi, metadata=undated)
+        picture.savefig(partial, format=format, dpi=dpi, metadata=metadata)
 
 
 def plain(text: str) -> str:
