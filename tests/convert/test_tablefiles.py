@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 from writing import written
 
 import eulerscan as es
@@ -131,6 +132,40 @@ def test_names_of_rows_as_r_writes_them_are_passed_over(text, tmp_path):
 def test_a_first_column_that_alone_has_no_name_counts_rows(text, ending, tmp_path):
     """As pandas and ``write.csv`` of R write them."""
     assert es.read(written(tmp_path, f"a.{ending}", text)).points.tolist() == [[0, 1], [2, 3.5]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0,1,2\n0.5,1e-05,2.0\n-1.5,3.5,4.25\n",
+        "0;1;2\n0,5;1e-05;2,0\n-1,5;3,5;4,25\n",
+        "0\t1\t2\n0.5\t1e-05\t2.0\n-1.5\t3.5\t4.25\n",
+        ",0,1,2\n0,0.5,1e-05,2.0\n1,-1.5,3.5,4.25\n",
+        ";0;1;2\n0;0,5;1e-05;2,0\n1;-1,5;3,5;4,25\n",
+        ",0,1,2\na,0.5,1e-05,2.0\nb,-1.5,3.5,4.25\n",
+    ],
+)
+def test_columns_that_pandas_numbers_have_no_point_above(text, tmp_path):
+    points = es.read(written(tmp_path, "a.csv", text), dtype=torch.float64).points
+    assert points.tolist() == [[0.5, 1e-05, 2], [-1.5, 3.5, 4.25]]
+
+
+def test_rows_that_pandas_numbers_too_are_no_coordinates(tmp_path):
+    assert es.read(written(tmp_path, "a.csv", ",0,1\n0,3,4\n1,5,6\n")).points.tolist() == [[3, 4], [5, 6]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0,1,2\n",
+        "0,1,2\n3,4,5\n",
+        "0,1,2\n0.5,0.5,1\n",
+        "0.0,1.0,2.0\n0.5,0.5,0.5\n",
+        "0,1\n-0.95,0.31\n-0.59,-0.81\n0.59,-0.81\n0.95,0.31\n",
+    ],
+)
+def test_a_point_that_looks_like_numbers_of_columns_is_one(text, tmp_path):
+    assert es.read(written(tmp_path, "a.csv", text)).points[0].tolist() in ([0, 1, 2], [0, 1])
 
 
 @pytest.mark.parametrize("header", [",corners,\n", ",,b\n", ",a,b,c\n"])

@@ -35,6 +35,15 @@ def test_what_is_written_is_read_back(shape, ending, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("ending", POINTS)
+def test_points_are_read_back_to_the_bit(ending, dtype, generator, tmp_path):
+    """Even if they begin like the names that pandas gives to columns."""
+    points = torch.randn(500, 3, dtype=dtype, generator=generator) * 10.0 ** torch.linspace(-30, 3, 500, dtype=dtype)[:, None]
+    points[0] = torch.arange(3)
+    write(es.Complex(points), tmp_path / f"cloud{ending}")
+    assert torch.equal(es.read(tmp_path / f"cloud{ending}", dtype=dtype).points, points)
+
+
 @pytest.mark.parametrize(
     ("shape", "name", "text"),
     [

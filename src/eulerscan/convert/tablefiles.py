@@ -38,12 +38,14 @@ def read_table(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Co
     Columns are separated by semicolons, tabs, commas or blanks. Between semicolons or tabs decimals may have a comma. Of
     columns named x and y, and perhaps z, among others, just these are read: the others may hold text. Without such names the
     first columns may hold text, and are passed over, and so is a first column that has no name where all others have one, as
-    pandas and R number the rows. Empty lines and lines that begin with ``#`` do not count, nor does ``sep=;`` for Excel. XYZ
-    may have colours or normals after three coordinates, or be a molecule: the number of atoms, a line of any text, the atoms.
+    pandas and R number the rows. Columns may have their numbers, 0, 1, 2 and so on, for names, as in pandas: after a first
+    column without a name, or above three columns and more of which no entry is a whole number. Else that line is a point.
+    Empty lines and lines that begin with ``#`` do not count, nor does ``sep=;`` for Excel. XYZ may have colours or normals
+    after three coordinates, or be a molecule: the number of atoms, a line of any text, the atoms.
     """
     lines = _lines(_text(path).splitlines(), molecules=kind == "xyz")
     header, titles = "", _cells(lines[0][1], _separator(lines[:1])) if lines else []
-    if lines and not any(map(_means_number, titles)):
+    if lines and (not any(map(_means_number, titles)) or _are_numbers_of_columns(titles, lines[1:])):
         header, lines = lines[0][1], lines[1:]
     if not lines:
         raise ValueError("it holds no points: there is no line of numbers.")
@@ -114,6 +116,22 @@ def _coordinates(header: str) -> tuple[str | None, list[str]]:
                 names.pop()
             return separator, names
     return None, []
+
+
+def _are_numbers_of_columns(titles: list[str], rest: _Lines) -> bool:
+    """Whether a first line counts the columns from 0, and is no point, as far as one can know.
+
+    A point has no empty coordinate. Without one, pandas writes decimals for all numbers of an array that has some, even 1.0;
+    but so may look a pentagon, whose top is at 0,1.
+    """
+    counted = titles[1:] if titles[0] == "" else titles
+    if counted != [str(i) for i in range(len(counted))]:
+        return False
+    if counted != titles:
+        return True
+    separator = _separator(rest) if rest else None
+    whole = any(cell.lstrip("+-").isdecimal() for _, line in rest for cell in _cells(line, separator))
+    return len(titles) > 2 and bool(rest) and not whole
 
 
 def _fast(lines: _Lines, separator: str | None) -> _Array | None:

@@ -50,9 +50,8 @@ def write(complex: Complex, path: str | os.PathLike[str]) -> None:
         elif ending == ".npy":
             np.save(file, points, allow_pickle=False)
         elif ending in POINTS:
-            np.savetxt(
-                file, points, fmt="%.9g" if points.dtype == np.float32 else "%.17g", delimiter="," if ending == ".csv" else " "
-            )
+            # As few digits as tell a number from all others, and decimals for whole ones: 0,1,2 might be names of columns.
+            np.savetxt(file, points, fmt="%s", delimiter="," if ending == ".csv" else " ")
         else:
             file.write(_mesh(points, levels, ending))
 
