@@ -177,6 +177,12 @@ def test_a_sample_is_another_run(tiny_plan, tmp_path):
     assert record["settings"]["sample"] == 4
 
 
+@pytest.mark.parametrize("option", ["--seeds", "--sample"])
+def test_nothing_is_no_number_of_runs_or_shapes(option, run, tmp_path):
+    _, err = run("reproduce", "directions", option, 0, "--results", tmp_path, "--work", tmp_path, status=2)
+    assert f"{option} must be at least 1, got 0." in err
+
+
 def test_lines_of_other_settings_stay_out_of_the_table(tmp_path, capsys, monkeypatch, tiny_plan):
     other = [replace(run, training=replace(run.training, batch_size=3)) for run in tiny_plan]
     running.run_plan(other, tmp_path / "ablation.jsonl", work=tmp_path / "work")

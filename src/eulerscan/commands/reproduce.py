@@ -7,6 +7,7 @@ from typing import Literal
 
 from tyro.conf import Positional
 
+from ..checks import positive
 from ..paper.optimising import FIGURES, run_figure
 from ..paper.plans import PLANS
 from ..paper.rendering import render
@@ -45,8 +46,9 @@ def reproduce(
         sample: Use so many shapes of each split and one epoch, to see that everything works.
         render_only: Only make tables and figures of what is there.
     """
-    if seeds is not None and seeds < 1:
-        raise ValueError(f"--seeds must be at least 1, got {seeds}.")
+    for name, count in (("--seeds", seeds), ("--sample", sample)):
+        if count is not None:
+            positive(count, name)
     chosen = (*PLANS, *FIGURES) if experiment == "all" else (experiment,)
     for name in chosen:
         if name in FIGURES:
