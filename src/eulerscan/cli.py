@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with uncollected():
             tyro = require("tyro", extra="cli")
             from .commands import COMMANDS
-            from .commands.wording import WORDS
+            from .commands.wording import WORDS, in_short
     except ModuleNotFoundError as error:
         sys.exit(f"error: {error}")
     # What a command raises on bad input names the input: people need the text, not the way it took.
@@ -54,8 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(COMMANDS)}."
             raise ValueError(f"There is no command {words[0]!r}. {hint} `eulerscan --help` says what they do.")
         else:
+            asked = words and words[0] not in ("-h", "--help")  # for completions of shells, say, which need all options
+            listed = COMMANDS if asked else {name: in_short(command) for name, command in COMMANDS.items()}
             status = tyro.extras.subcommand_cli_from_dict(
-                COMMANDS, prog="eulerscan", description=DESCRIPTION, args=words, **options
+                listed, prog="eulerscan", description=DESCRIPTION, args=words, **options
             )
     except BrokenPipeError:  # who reads the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes when it ends

@@ -79,7 +79,6 @@ def test_slips_are_named(run, clouds, tmp_path):
     (tmp_path / "empty").mkdir()
     for arguments, text in (
         ([tmp_path / "empty"], "Name files, or folders that hold files"),
-        ([clouds, "--unit-ball", "--no-unit-ball"], "--unit-ball and --no-unit-ball exclude each other"),
         ([clouds, "--max-files", 0], "--max-files must be at least 1, got 0"),
         ([clouds, "--tolerance", 5], "--tolerance must be a share between 0 and 1, such as 0.1, got 5"),
     ):

@@ -31,6 +31,9 @@ def test_lines_of_the_source_do_not_end_lines_of_the_help(run, monkeypatch):
 def test_a_switch_that_the_preset_decides_can_be_turned_on_and_off(run):
     out, _ = run("train", "--help")
     assert "--circular, --no-circular" in out
+    out, _ = run("advise", "--help")
+    assert "--unit-ball, --no-unit-ball" in out
+    assert "decided by sizes and places. (optional)" in " ".join(out.replace("\u2502", " ").split())
 
 
 def test_a_default_that_is_set_is_shown_and_one_that_is_not_is_optional(run):
@@ -68,6 +71,7 @@ def test_without_a_command_all_are_named(run):
     out, _ = run("--help")
     assert out.startswith("usage: eulerscan ")
     assert all(command in out for command in COMMANDS)
+    assert "Examples:" not in out  # a line or two for each: the rest is in its own help
 
 
 @pytest.mark.parametrize(
@@ -77,6 +81,11 @@ def test_without_a_command_all_are_named(run):
 def test_a_command_that_there_is_not_is_answered_with_those_there_are(run, word, hint):
     _, err = run(word, "shapes/", status=2)
     assert err.startswith(f"error: There is no command {word!r}. {hint}")
+
+
+def test_shells_can_complete_the_options_of_commands(run):
+    out, _ = run("--tyro-print-completion", "bash", status=None)
+    assert "--num-thresholds" in out
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():

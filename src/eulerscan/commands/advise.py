@@ -9,8 +9,6 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from tyro.conf import FlagCreatePairsOff
-
 from ..advising import Advice
 from ..advising import advise as suggest
 from ..checks import positive
@@ -29,8 +27,7 @@ def advise(
     *,
     max_files: int = 64,
     tolerance: float = 0.1,
-    unit_ball: FlagCreatePairsOff[bool] = False,
-    no_unit_ball: FlagCreatePairsOff[bool] = False,
+    unit_ball: bool | None = None,
     data: tuple[str, ...] = (),
     as_json: bool = False,
     quiet: bool = False,
@@ -47,8 +44,8 @@ def advise(
         files: Files of meshes, points, graphs or images, or folders of them.
         max_files: Files that are looked at, at most, chosen evenly from all.
         tolerance: The largest error that is taken, as a share of the mean difference between shapes.
-        unit_ball: Centre each shape and scale it to norm 1. Default: decided by sizes and places.
-        no_unit_ball: Take the coordinates as they are in the file. Default: decided by sizes and places.
+        unit_ball: Centre each shape and scale it to norm 1, or take the coordinates as they are in the file. Default: decided
+            by sizes and places.
         data: Options of reading the files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
         as_json: Print JSON instead of a table.
         quiet: Show no progress.
@@ -56,8 +53,6 @@ def advise(
     positive(max_files, "--max-files")
     if not 0 < tolerance < 1:
         raise ValueError(f"--tolerance must be a share between 0 and 1, such as 0.1, got {tolerance}.")
-    if unit_ball and no_unit_ball:
-        raise ValueError("--unit-ball and --no-unit-ball exclude each other: choose one, or none to be advised.")
     failures: list[Failure] = []
     paths = find_paths(files, failures)
     chosen = _evenly(paths, max_files)
@@ -77,7 +72,7 @@ def advise(
         advice = suggest(
             collate(list(shapes.values())),
             labels=folders if len(set(folders)) > 1 else None,
-            unit_ball=unit_ball if unit_ball or no_unit_ball else None,
+            unit_ball=unit_ball,
             tolerance=tolerance,
         )
         command = _command(files, advice, data)

@@ -29,8 +29,8 @@ def prepare(
     """Prepare a data set, so that it loads fast from then on, and say what is in it.
 
     Args:
-        name: One of those that ``eulerscan data list`` shows.
-        options: Options of the data set, such as ``form=meshes`` or ``cleaned=true``.
+        name: One of those that `eulerscan data list` shows.
+        options: Options of the data set, such as `form=meshes` or `cleaned=true`.
     """
     about = describe(name)
     chosen = about.complete(parse_pairs(options))

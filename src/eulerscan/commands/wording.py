@@ -91,6 +91,16 @@ def in_one_line(command: Callable[..., Any]) -> None:
     unwrap(command).__doc__ = re.sub(r"\n {8,}", " ", cleandoc(command.__doc__ or ""))
 
 
+def in_short(command: Callable[..., Any]) -> Callable[[], None]:
+    """Something without arguments that says of itself what a command says of itself first, for the list of all."""
+
+    def short() -> None:
+        pass
+
+    short.__doc__ = cleandoc(command.__doc__ or "").partition("\n\n")[0]
+    return short
+
+
 def _optional(of: Any) -> Any:
     return Annotated[of, _OPTIONAL]
 
