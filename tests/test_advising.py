@@ -109,13 +109,30 @@ def test_sizes_that_tell_the_classes_apart_are_kept():
     assert not kept.unit_ball
     assert kept.reasons["unit_ball"].endswith("the unit ball would lose it.")
     moved = advise(shapes.with_points(shapes.points + 10), labels=["mouse"] * 3 + ["rat"] * 3)
-    assert "places count, too, up to 14.1 from the origin" in moved.reasons["unit_ball"]
+    assert (moved.unit_ball, moved.centre, moved.radius) == (False, True, kept.radius)
+    assert "14.1 from the origin" in moved.reasons["centre"]
+    assert "centre=True" in moved.python()
+    assert moved.layer().centre
+    assert (moved.num_directions, moved.num_thresholds) == (kept.num_directions, kept.num_thresholds)
+    assert not kept.centre
     assert kept.radius == 4.58  # 1.1 * 1.3 * 3.2, rounded up
     assert advise(shapes, labels=["mouse", "rat"] * 3).unit_ball
     assert advise(shapes, labels=["mouse", "rat", "a", "b", "c", "d"]).unit_ball  # one of each kind says nothing
     forced = advise(shapes, labels=["mouse"] * 3 + ["rat"] * 3, unit_ball=True)
     assert forced.unit_ball
     assert forced.reasons["unit_ball"].startswith("You chose so.")
+    assert not forced.centre
+
+
+def test_centring_and_doing_without_can_be_chosen():
+    shape = star(3)
+    far = shape.with_points(shape.points + 10)
+    centred, as_it_is = advise(far, centre=True), advise(far, unit_ball=False)
+    assert (centred.unit_ball, centred.centre, centred.radius) == (False, True, 1.43)
+    assert centred.reasons["unit_ball"].startswith("You chose so.")
+    assert (as_it_is.unit_ball, as_it_is.centre) == (False, False)
+    assert as_it_is.reasons["centre"].startswith("You chose so.")
+    assert as_it_is.radius > 14
 
 
 def test_copies_of_a_shape_are_judged_as_one():

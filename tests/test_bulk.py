@@ -1,6 +1,7 @@
 """Shards: the same transforms wherever they are made, whatever happens meanwhile."""
 
 import csv
+import json
 import multiprocessing
 import os
 import signal
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from deadly import die_at_two
 
 import eulerscan as es
 from eulerscan.bulk import (
+    OtherRunError,
     Settings,
     find_shapes,
     first_dimension,
@@ -254,6 +257,17 @@ def test_a_damaged_manifest_is_named(source, tmp_path, damage):
         transform_folder(source, SMALL, tmp_path)
     with pytest.raises(ValueError, match=r"no manifest\.json of `eulerscan transform`"):
         load_transforms(tmp_path)
+
+
+def test_a_folder_of_a_version_without_centring_goes_on(source, tmp_path):
+    transform_folder(source, SMALL, tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    del manifest["settings"]["centre"]
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    assert load_transforms(tmp_path).settings == SMALL
+    transform_folder(source, SMALL, tmp_path)
+    with pytest.raises(OtherRunError, match="centre was False and is True"):
+        transform_folder(source, replace(SMALL, centre=True), tmp_path)
 
 
 def test_other_settings_or_files_are_not_mixed(tmp_path):

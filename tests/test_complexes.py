@@ -136,11 +136,29 @@ def test_the_unit_ball_is_centred_and_has_radius_one(complex):
             torch.testing.assert_close(points.norm(dim=1).max(), torch.tensor(1.0, dtype=torch.float64))
 
 
+def test_centred_shapes_have_their_mean_at_the_origin_and_keep_their_size():
+    square = torch.tensor([[0.0, 0], [2, 0], [2, 2], [0, 2]])
+    triangle = torch.tensor([[0.0, 0], [3, 0], [0, 3]])
+    shapes = es.collate([es.Complex(square + 100), es.Complex(triangle - 7, [torch.tensor([[0, 1], [1, 2]])])]).centred()
+    assert shapes[0].points.tolist() == [[-1, -1], [1, -1], [1, 1], [-1, 1]]
+    assert shapes[1].points.tolist() == [[-1, -1], [2, -1], [-1, 2]]
+    assert shapes.simplices[0].tolist() == [[4, 5], [5, 6]]
+
+
+@given(batches())
+def test_the_unit_ball_is_the_centred_shape_scaled(complex):
+    centred, ball = complex.centred(), complex.unit_ball()
+    for b in range(complex.num_complexes):
+        size = centred[b].points.norm(dim=1).max() if len(centred[b].points) else 1
+        torch.testing.assert_close(ball[b].points * size, centred[b].points)
+
+
 @pytest.mark.parametrize("place", [0.0, 0.1, 1e6, 1e-30])
 def test_single_and_coincident_points_go_to_zero(place):
     for n in (1, 7):
         complex = es.collate([es.Complex(torch.full((n, 3), place)), es.Complex(torch.rand(4, 3))])
         assert (complex.unit_ball()[0].points == 0).all()
+        assert (complex.centred()[0].points == 0).all()
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e30])
@@ -149,11 +167,12 @@ def test_very_small_and_very_large_shapes_reach_the_unit_ball(size):
     torch.testing.assert_close(norms.max(), torch.tensor(1.0))
 
 
-def test_the_unit_ball_has_gradients_and_ignores_neighbours():
+@pytest.mark.parametrize("move", [es.Complex.unit_ball, es.Complex.centred])
+def test_the_unit_ball_and_centring_have_gradients_and_ignore_neighbours(move):
     points = torch.rand(6, 2, dtype=torch.float64, requires_grad=True)
     batch = torch.tensor([0, 0, 0, 1, 1, 1])
-    torch.autograd.gradcheck(lambda p: es.Complex(p, batch=batch).unit_ball().points, points)
-    testing.assert_batch_independent(lambda c: c.unit_ball().points, es.Complex(points, batch=batch), rtol=0, atol=0)
+    torch.autograd.gradcheck(lambda p: move(es.Complex(p, batch=batch)).points, points)
+    testing.assert_batch_independent(lambda c: move(c).points, es.Complex(points, batch=batch), rtol=0, atol=0)
 
 
 @given(seeds, st.integers(1, 3), st.integers(5, 12))
@@ -317,6 +336,7 @@ def test_nothing_at_all_is_a_complex():
     nothing = es.Complex(torch.zeros(0, 3), num_complexes=0)
     assert (len(nothing), nothing.dim) == (0, 3)
     assert nothing.unit_ball().points.shape == (0, 3)
+    assert nothing.centred().points.shape == (0, 3)
     assert nothing.euler_characteristic().shape == (0,)
     assert nothing.closure().num_complexes == 0
     assert es.collate([nothing, nothing]).num_complexes == 0

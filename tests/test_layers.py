@@ -93,9 +93,9 @@ def test_resetting_goes_back_to_the_beginning():
 
 
 @pytest.mark.parametrize("divide_by", [None, "vertices", "simplices", "peak"])
-@pytest.mark.parametrize("unit_ball", [True, False])
-def test_no_option_depends_on_the_rest_of_the_batch(divide_by, unit_ball):
-    layer = es.ECTLayer(2, 5, 7, divide_by=divide_by, unit_ball=unit_ball, dtype=torch.float64)
+@pytest.mark.parametrize("place", [{}, {"unit_ball": True}, {"centre": True}])
+def test_no_option_depends_on_the_rest_of_the_batch(divide_by, place):
+    layer = es.ECTLayer(2, 5, 7, divide_by=divide_by, dtype=torch.float64, **place)
     testing.assert_batch_independent(layer, MIXED, rtol=0, atol=0)
     testing.assert_order_invariant(layer, MIXED)
 
@@ -151,6 +151,21 @@ def test_the_unit_ball_option_ignores_place_and_size():
     torch.testing.assert_close(layer(moved), layer(MIXED))
 
 
+def test_the_centre_option_ignores_place_but_not_size():
+    layer = es.ECTLayer(2, 5, 7, radius=3.0, centre=True, dtype=torch.float64)
+    torch.testing.assert_close(layer(MIXED.with_points(MIXED.points + 30)), layer(MIXED))
+    assert not torch.allclose(layer(MIXED.with_points(MIXED.points * 2)), layer(MIXED))
+
+
+def test_a_centred_pair_of_landmarks_is_counted_at_its_own_heights():
+    """Two points at 100 and 104 are at -2 and 2 once centred: with the unit ball they would be at -1 and 1."""
+    options = {"directions": torch.tensor([[1.0]]), "radius": 3.0, "scale": math.inf}
+    curves = es.ECTLayer(1, num_thresholds=7, centre=True, **options)(torch.tensor([[100.0], [104.0]]))
+    assert curves.tolist() == [[[0, 1, 1, 1, 1, 2, 2]]]
+    both = es.ECTLayer(1, num_thresholds=7, centre=True, unit_ball=True, **options)
+    assert (both.centre, both.unit_ball) == (True, False)  # centring has the last word
+
+
 def test_the_layer_works_in_its_own_dtype(dtype):
     layer = es.ECTLayer(2, dtype=dtype)
     for given in (torch.float16, torch.float32, torch.float64):
@@ -203,7 +218,7 @@ def test_the_representation_repeats_the_constructor():
     text = repr(es.ECTLayer(3, 8, 9, scale=50.0, unit_ball=True, divide_by="peak"))
     assert text == (
         "ECTLayer(dim=3, num_directions=8, num_thresholds=9, radius=1.1, scale=50, on_sphere=True, learn_directions=True, "
-        "learn_thresholds=False, learn_scale=False, unit_ball=True, divide_by='peak', max_dim=None)"
+        "learn_thresholds=False, learn_scale=False, unit_ball=True, centre=False, divide_by='peak', max_dim=None)"
     )
 
 

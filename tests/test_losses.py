@@ -43,10 +43,12 @@ def test_meshes_of_different_resolution_are_near_each_other_where_nothing_is_div
     assert loss(coarse, fine) < 0.1 * loss(coarse, testing.torus(dtype=torch.float32).complex)
 
 
-def test_place_and_size_do_not_matter_in_the_unit_ball():
+def test_place_and_size_do_not_matter_in_the_unit_ball_and_size_does_if_centred():
     cloud = torch.rand(20, 3)
     moved = 5 * cloud + torch.tensor([1.0, -2.0, 7.0])
     assert ECTLoss(3, unit_ball=True)(cloud, moved) < 1e-9
+    assert ECTLoss(3, centre=True)(cloud, moved) > 1e-3
+    assert ECTLoss(3, centre=True)(cloud, cloud + 5) < 1e-9
 
 
 def test_reductions_go_over_shapes():

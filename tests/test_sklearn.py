@@ -51,6 +51,16 @@ def run(code, **environment):
 # Known answers
 
 
+def test_centred_shapes_keep_their_size():
+    """Two points four apart, wherever they are, stand at -2 and 2; the radius is then 2.2."""
+    pairs = [np.array([[100.0], [104.0]]), np.array([[-3.0], [1.0]]), np.array([[50.0], [51.0]])]
+    step = ECTTransformer(num_thresholds=5, directions=[[1.0]], centre=True, radius="max")
+    features = step.fit_transform(pairs)
+    assert step.radius_ == pytest.approx(2.2)
+    assert features.tolist() == [[0, 1, 1, 1, 2], [0, 1, 1, 1, 2], [0, 0, 1, 2, 2]]
+    assert step.transform(pairs[2:]).tolist() == features[2:].tolist()
+
+
 def test_the_features_are_the_transform_direction_after_direction(rng):
     points = rng.normal(size=(4, 10, 3))
     step = ECTTransformer(5, 7).fit(points)

@@ -14,6 +14,7 @@ from .complexes import Complex
 from .dividing import DivideBy
 from .extent import largest_norms, widened
 from .layers import ECTLayer
+from .placing import placed
 from .resolution import Sampled, choose_directions, choose_thresholds, percent, yardstick_of
 from .shapes import Shape, as_complex
 
@@ -24,8 +25,8 @@ class Advice:
 
     Attributes:
         dim: Dimension of the space of the shapes.
-        num_directions, num_thresholds, radius, scale, unit_ball, divide_by: As in :class:`ECTLayer`.
-        reasons: One sentence for each of these six names.
+        num_directions, num_thresholds, radius, scale, unit_ball, centre, divide_by: As in :class:`ECTLayer`.
+        reasons: One sentence for each of these seven names.
     """
 
     dim: int
@@ -34,6 +35,7 @@ class Advice:
     radius: float
     scale: float
     unit_ball: bool
+    centre: bool
     divide_by: DivideBy | None
     reasons: dict[str, str]
 
@@ -46,21 +48,28 @@ class Advice:
             radius=self.radius,
             scale=self.scale,
             unit_ball=self.unit_ball,
+            centre=self.centre,
             divide_by=self.divide_by,
         )
 
     def python(self) -> str:
         """The line of Python that makes the layer."""
+        place = "centre=True" if self.centre else f"unit_ball={self.unit_ball}"
         division = "" if self.divide_by is None else f", divide_by={self.divide_by!r}"
         return (
             f"ECTLayer(dim={self.dim}, num_directions={self.num_directions}, num_thresholds={self.num_thresholds}, "
-            f"radius={self.radius:g}, scale={self.scale:g}, unit_ball={self.unit_ball}{division})"
+            f"radius={self.radius:g}, scale={self.scale:g}, {place}{division})"
         )
 
 
 @torch.no_grad()
 def advise(
-    shape: Shape, *, labels: Sequence[str] | None = None, unit_ball: bool | None = None, tolerance: float = 0.1
+    shape: Shape,
+    *,
+    labels: Sequence[str] | None = None,
+    unit_ball: bool | None = None,
+    centre: bool = False,
+    tolerance: float = 0.1,
 ) -> Advice:
     """Suggest settings of the transform for shapes like these.
 
@@ -74,6 +83,7 @@ def advise(
         shape: One or many complexes, or anything :func:`as_complex` understands.
         labels: Class of each complex, if known: they tell whether size carries meaning.
         unit_ball: Whether shapes are to be centred and scaled to the unit ball. ``None`` decides by their sizes and places.
+        centre: Whether they are to be centred and keep their sizes, in place of ``unit_ball``.
         tolerance: The largest error that is taken, as a share.
 
     Example:
@@ -90,11 +100,16 @@ def advise(
         raise ValueError(f"shape must have points in every complex, got none in complex {int(empty[0, 0])}.")
     if labels is not None and len(labels) != complex.num_complexes:
         raise ValueError(f"labels must name the class of each of {complex.num_complexes} shapes, got {len(labels)}.")
-    normalise, why_unit_ball = _choose_unit_ball(complex, labels)
-    if unit_ball is not None and unit_ball != normalise:
-        normalise, why_unit_ball = unit_ball, f"You chose so. {why_unit_ball}"
-    complex = complex.unit_ball() if normalise else complex
-    radius, why_radius = _choose_radius(complex, normalise)
+    sizes, places = _sizes(complex)
+    scaled, why_unit_ball = _choose_unit_ball(sizes, places, labels)
+    wanted = False if centre else unit_ball
+    if wanted is not None and wanted != scaled:
+        scaled, why_unit_ball = wanted, f"You chose so. {why_unit_ball}"
+    centred, why_centre = _choose_centre(sizes, places, scaled)
+    if wanted is not None and centre != centred:
+        centred, why_centre = centre, f"You chose so. {why_centre}"
+    complex = placed(complex, unit_ball=scaled, centre=centred)
+    radius, why_radius = _choose_radius(complex, scaled)
     shapes = [Sampled(complex[i], radius) for i in range(complex.num_complexes)]
     yardstick = yardstick_of(shapes)
     count, why_count = choose_thresholds(shapes, yardstick, tolerance)
@@ -107,18 +122,18 @@ def advise(
     )
     reasons = {
         "unit_ball": why_unit_ball,
+        "centre": why_centre,
         "radius": why_radius,
         "num_thresholds": why_count,
         "num_directions": why_views,
         "scale": why_scale,
         "divide_by": why_divide_by,
     }
-    return Advice(complex.dim, views, count, radius, float(f"{4 / step:.4g}"), normalise, divide_by, reasons)
+    return Advice(complex.dim, views, count, radius, float(f"{4 / step:.4g}"), scaled, centred, divide_by, reasons)
 
 
-def _choose_unit_ball(complex: Complex, labels: Sequence[str] | None) -> tuple[bool, str]:
+def _choose_unit_ball(sizes: Tensor, places: Tensor, labels: Sequence[str] | None) -> tuple[bool, str]:
     """By sizes, places and, where there are classes, by how much of the differences in size they explain."""
-    sizes, places = _sizes(complex)
     smallest, largest = float(sizes.min()), float(sizes.max())
     found = f"sizes go from {smallest:.3g} to {largest:.3g}"
     if largest == 0:
@@ -126,15 +141,11 @@ def _choose_unit_ball(complex: Complex, labels: Sequence[str] | None) -> tuple[b
     explained = None if labels is None else _explained(sizes.clamp(min=largest * 1e-6).log(), labels)
     if explained is not None and explained > 0.5 and largest > 1.25 * smallest:
         share = percent(explained)
-        why = f"Size carries meaning: {found}, and the classes explain {share} of that; the unit ball would lose it."
-        if float(places.max()) > 0.1 * largest:
-            far = f"{float(places.max()):.3g} from the origin"
-            why += f" But then places count, too, up to {far}: if they mean nothing, centre the shapes in their files."
-        return False, why
-    if float(places.max()) > 0.1 * largest:
+        return False, f"Size carries meaning: {found}, and the classes explain {share} of that; the unit ball would lose it."
+    if _are_apart(sizes, places):
         return True, (
             f"Shapes lie up to {float(places.max()):.3g} from the origin and {found}: in the unit ball only their form counts. "
-            "If place or size carry meaning, do without."
+            "If size carries meaning, only centre them; if place does, too, leave them as they are."
         )
     if largest > 1.05 * smallest:
         return True, f"The {found}: in the unit ball only the form counts. If size carries meaning, do without."
@@ -144,6 +155,23 @@ def _choose_unit_ball(complex: Complex, labels: Sequence[str] | None) -> tuple[b
         True,
         f"All shapes are centred and of one size, {largest:.3g}: in the unit ball the usual radius and scale suit them.",
     )
+
+
+def _choose_centre(sizes: Tensor, places: Tensor, unit_ball: bool) -> tuple[bool, str]:
+    """Places are mostly those on a table or in a picture: where sizes count, shapes are centred."""
+    if unit_ball:
+        return False, "In the unit ball they are centred already."
+    if not _are_apart(sizes, places):
+        return False, "All shapes are centred, or nearly so."
+    return True, (
+        f"Shapes lie up to {float(places.max()):.3g} from the origin, which would count like size. If place carries meaning, "
+        "leave them as they are."
+    )
+
+
+def _are_apart(sizes: Tensor, places: Tensor) -> bool:
+    """Whether some lie so far from the origin that it matters."""
+    return float(places.max()) > 0.1 * float(sizes.max())
 
 
 def _choose_divide_by(complex: Complex) -> tuple[DivideBy | None, str]:
@@ -161,11 +189,8 @@ def _choose_divide_by(complex: Complex) -> tuple[DivideBy | None, str]:
 
 def _sizes(complex: Complex) -> tuple[Tensor, Tensor]:
     """``[B]``: the largest distance of a point from the mean of its shape, and the distance of that mean from the origin."""
-    batch, counts = complex.batch, complex.offsets[0].diff()
-    sums = complex.points.new_zeros(complex.num_complexes, complex.dim).index_add(0, batch, complex.points)
-    centres = sums / counts[:, None]
-    sizes = largest_norms(complex.with_points(complex.points - centres[batch]))
-    return sizes, torch.linalg.vector_norm(centres, dim=1)
+    centred, first = complex.centred(), complex.offsets[0, :-1]
+    return largest_norms(centred), torch.linalg.vector_norm(complex.points[first] - centred.points[first], dim=1)
 
 
 def _explained(values: Tensor, labels: Sequence[str]) -> float | None:

@@ -27,6 +27,7 @@ class Architecture:
         learn_thresholds: Whether thresholds are learned.
         learn_scale: Whether the scale is learned.
         unit_ball: Whether each shape is centred and scaled to norm 1 first.
+        centre: Whether each shape is centred and keeps its size, in place of the unit ball. Give a radius then.
         divide_by: What the transform of a shape is divided by: its number of vertices or simplices, or its peak.
         max_dim: Give it to have vertices, edges and so on apart, up to this dimension: 1 for graphs, 2 for meshes.
         increments: Whether the head sees how much curves grow between thresholds, instead of their values.
@@ -51,6 +52,7 @@ class Architecture:
     learn_thresholds: bool | None = None
     learn_scale: bool | None = None
     unit_ball: bool | None = None
+    centre: bool | None = None
     divide_by: DivideBy | None = None
     max_dim: int | None = None
     increments: bool | None = None

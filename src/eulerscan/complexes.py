@@ -222,8 +222,8 @@ class Complex:
             None if weights is None else weights.pin_memory(),
         )
 
-    def unit_ball(self) -> Complex:
-        """Each complex centred at the mean of its points and scaled to largest norm 1.
+    def centred(self) -> Complex:
+        """Each complex moved so that the mean of its points is at the origin. Its size stays.
 
         It depends on no other complex of the batch. A single point and coincident points go to 0.
         """
@@ -232,7 +232,14 @@ class Complex:
         points = self.points - self.points[self.offsets[0, batch]]
         sums = points.new_zeros(self.num_complexes, self.dim).index_add(0, batch, points)
         sizes = self.offsets[0].diff().clamp(min=1).unsqueeze(1)
-        points = points - (sums / sizes)[batch]
+        return self.with_points(points - (sums / sizes)[batch])
+
+    def unit_ball(self) -> Complex:
+        """Each complex centred at the mean of its points and scaled to largest norm 1.
+
+        It depends on no other complex of the batch. A single point and coincident points go to 0.
+        """
+        points, batch = self.centred().points, self.batch
         # Twice: a norm of very large or very small coordinates would overflow or vanish.
         points = points / self._largest(points.abs().amax(dim=1))[batch, None]
         points = points / self._largest(torch.linalg.vector_norm(points, dim=1))[batch, None]

@@ -26,7 +26,7 @@ def circular_distance(
 
     Args:
         a, b: ``[B, T, H]`` in the T directions of :func:`directions.circle`, in their order, of shapes turned about the
-            origin (``unit_ball()`` centres them); one may have a single complex.
+            origin (``centred()`` and ``unit_ball()`` see to it); one may have a single complex.
         thresholds, p: As in :func:`distance`.
         reflections: Whether the mirror image will do as well.
 
@@ -78,7 +78,7 @@ def rotation_distance(
     transforms of its own, and so are the principal axes and no turn at all: the distance is always one of these.
 
     The distance is that of the exact transforms in evenly spread directions and thresholds (:func:`distance`, integrated
-    over height). Shapes are turned about the origin: centre them first, as ``unit_ball()`` does.
+    over height). Shapes are turned about the origin: centre them first, as ``centred()`` and ``unit_ball()`` do.
 
     Args:
         a, b: One shape each.

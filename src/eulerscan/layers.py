@@ -14,6 +14,7 @@ from .checks import check_radius, positive
 from .dividing import DivideBy, check_divide_by, divided
 from .functional import ect
 from .functional import thresholds as even_thresholds
+from .placing import placed
 from .shapes import Shape, as_complex
 from .variants import channels
 
@@ -43,6 +44,7 @@ class ECTLayer(nn.Module):
         learn_thresholds: Whether training changes the thresholds. They stay in ascending order.
         learn_scale: Whether training changes the scale. It stays positive.
         unit_ball: Whether to centre each shape and scale it to the unit ball first.
+        centre: Whether to centre each shape and keep its size, in place of ``unit_ball``.
         divide_by: What the transform of each shape is divided by: its number of ``"vertices"`` or of ``"simplices"``, vertices
             included, its largest absolute value (``"peak"``), or ``None`` for nothing. Never by anything of another shape
             in the batch.
@@ -79,6 +81,7 @@ class ECTLayer(nn.Module):
         learn_thresholds: bool = False,
         learn_scale: bool = False,
         unit_ball: bool = False,
+        centre: bool = False,
         divide_by: DivideBy | None = None,
         max_dim: int | None = None,
         device: torch.device | str | None = None,
@@ -99,7 +102,8 @@ class ECTLayer(nn.Module):
         self.num_thresholds = num_thresholds
         self.radius = radius
         self.on_sphere = on_sphere
-        self.unit_ball = unit_ball
+        self.unit_ball = unit_ball and not centre
+        self.centre = centre
         self.divide_by = divide_by
         self.max_dim = max_dim
         self.initial_scale = _initial_scale(scale, scale_in_steps, num_thresholds, radius)
@@ -155,8 +159,7 @@ class ECTLayer(nn.Module):
             raise ValueError(
                 f"shape must have points of dimension {self.dim}, which this layer was made for, got {complex.dim}."
             )
-        if self.unit_ball:
-            complex = complex.unit_ball()
+        complex = placed(complex, unit_ball=self.unit_ball, centre=self.centre)
         grid = (self.directions, self.thresholds)
         if self.max_dim is None:
             transform = ect(complex, *grid, scale=self.scale)
@@ -172,7 +175,7 @@ class ECTLayer(nn.Module):
         return (
             f"dim={self.dim}, num_directions={self.num_directions}, num_thresholds={self.num_thresholds}, "
             f"radius={self.radius}, scale={scale:g}, on_sphere={self.on_sphere}{options}, "
-            f"unit_ball={self.unit_ball}, divide_by={self.divide_by!r}, max_dim={self.max_dim}"
+            f"unit_ball={self.unit_ball}, centre={self.centre}, divide_by={self.divide_by!r}, max_dim={self.max_dim}"
         )
 
 

@@ -37,6 +37,7 @@ class ECTLoss(nn.Module):
         divide_by: As in :class:`ECTLayer`. For graphs and meshes with the same connectivity every choice is the same up
             to a factor; for meshes of different resolution ``None`` is right, since their curves count pieces and holes.
         unit_ball: Whether to centre and scale each shape first, which makes the loss blind to place and size.
+        centre: Whether to centre each shape and keep its size, which makes the loss blind to place alone.
         norm: ``"squared"`` is the mean squared difference, ``"absolute"`` the mean of its absolute value,
             ``"largest"`` the largest absolute value.
         reduction: Over the shapes of a batch: ``"mean"``, ``"sum"``, or ``"none"`` for one number a shape, ``[B]``.
@@ -64,6 +65,7 @@ class ECTLoss(nn.Module):
         directions: Tensor | None = None,
         divide_by: DivideBy | None = "vertices",
         unit_ball: bool = False,
+        centre: bool = False,
         norm: Norm = "squared",
         reduction: Reduction = "mean",
         device: torch.device | str | None = None,
@@ -85,6 +87,7 @@ class ECTLoss(nn.Module):
             learn_directions=False,
             on_sphere=False,
             unit_ball=unit_ball,
+            centre=centre,
             divide_by=divide_by,
             device=device,
             dtype=dtype,

@@ -19,6 +19,7 @@ from .dividing import DivideBy, check_divide_by, divided
 from .extent import largest_norms, widened
 from .extras import require
 from .functional import thresholds as even_thresholds
+from .placing import placed
 from .shapes import as_complex, as_tensor
 from .variants import VARIANTS, Variant
 
@@ -54,6 +55,8 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
             threshold; ``"superlevel"``, from above; or ``"channels"``, vertices, edges and faces counted apart, as many as
             there are in :meth:`fit`.
         unit_ball: Whether to centre each shape and scale it to the unit ball first. Turn it off where place and size matter.
+        centre: Whether to centre each shape and keep its size, in place of ``unit_ball``. The radius is then in the units of
+            the shapes: ``radius="max"`` finds it.
         divide_by: What the transform of each shape is divided by: its number of ``"vertices"`` or ``"simplices"``, or its
             ``"peak"``. A curve of a cloud grows with the number of points, so clouds of different sizes need ``"vertices"``.
         directions: ``"uniform"``, evenly spread; ``"random"``; or an array ``[num_directions, dim]``.
@@ -92,6 +95,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         scale: float = math.inf,
         variant: Variant = "ect",
         unit_ball: bool = True,
+        centre: bool = False,
         divide_by: DivideBy | None = None,
         directions: Any = "uniform",
         dim: int | None = None,
@@ -106,6 +110,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         self.scale = scale
         self.variant = variant
         self.unit_ball = unit_ball
+        self.centre = centre
         self.divide_by = divide_by
         self.directions = directions
         self.dim = dim
@@ -195,7 +200,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         complex = as_complex(shapes).to("cpu", self._dtype)
         if dim is not None and complex.dim != dim:
             raise ValueError(f"X must have points of dimension {dim} like the shapes in fit, got {complex.dim}.")
-        return complex.unit_ball() if self.unit_ball else complex
+        return placed(complex, unit_ball=self.unit_ball, centre=self.centre)
 
     def _one(self, shape: Any, number: int, dim: int | None) -> Complex:
         """One shape of a list."""

@@ -43,13 +43,28 @@ def test_the_command_and_the_layer_it_ends_with_work(run, clouds, tmp_path, monk
         assert saved["transforms"].shape == (20, layer.num_directions, layer.num_thresholds)
 
 
+def test_landmarks_whose_size_matters_are_centred_wherever_they_lie(run, clouds, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    near = json.loads(run("advise", clouds, "--centre", "--as-json")[0])
+    for path in clouds.rglob("*.npy"):
+        np.save(path, np.load(path) + 1000)
+    far = json.loads(run("advise", clouds, "--as-json")[0])
+    for name in ("unit_ball", "centre", "radius", "num_thresholds", "num_directions", "scale"):
+        assert far[name] == near[name]
+    assert far["command"].endswith("--radius 2.2 --centre")
+    _, *words = shlex.split(far["command"])
+    out, err = run(*words)
+    assert "20 of 20 shapes" in out
+    assert err == ""  # none reaches beyond the radius
+
+
 def test_json_holds_the_same(run, clouds):
     found = json.loads(run("advise", clouds, "--as-json", "--no-unit-ball", "--data", "dtype=null")[0])
     assert found["files"] == found["looked_at"] == 20
     assert found["dim"] == 2
     assert found["unit_ball"] is False
     assert 1.9 < found["radius"] < 3
-    assert set(found["reasons"]) == {"unit_ball", "radius", "num_thresholds", "num_directions", "scale", "divide_by"}
+    assert set(found["reasons"]) == {"unit_ball", "centre", "radius", "num_thresholds", "num_directions", "scale", "divide_by"}
     assert "--no-unit-ball --data dtype=null" in found["command"]
     assert f"num_directions={found['num_directions']}" in found["python"]
 
@@ -79,6 +94,8 @@ def test_slips_are_named(run, clouds, tmp_path):
     (tmp_path / "empty").mkdir()
     for arguments, text in (
         ([tmp_path / "empty"], "Name files, or folders that hold files"),
+        ([clouds, "--unit-ball", "--centre"], "--unit-ball, --no-unit-ball and --centre exclude each other"),
+        ([clouds, "--no-unit-ball", "--centre"], "--unit-ball, --no-unit-ball and --centre exclude each other"),
         ([clouds, "--max-files", 0], "--max-files must be at least 1, got 0"),
         ([clouds, "--tolerance", 5], "--tolerance must be a share between 0 and 1, such as 0.1, got 5"),
     ):

@@ -24,6 +24,14 @@ def test_two_runs_write_the_same_page(run, tmp_path):
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
 
 
+def test_a_shape_can_be_centred_and_keep_its_size(run, tmp_path):
+    np.save(tmp_path / "pair.npy", np.array([[100.0, 7.0], [104.0, 7.0]]))
+    run("explore", tmp_path / "pair.npy", "-o", tmp_path / "pair.html", "--centre")
+    text = (tmp_path / "pair.html").read_text(encoding="utf-8")
+    assert "2 vertices; in the plane, centred, in the units of the file" in text
+    assert '"radius": 2.2' in text  # a tenth more than half of their distance
+
+
 def test_slips_are_named(run, tmp_path):
     np.save(tmp_path / "four.npy", np.zeros((3, 4)))
     np.save(tmp_path / "cloud.npy", np.zeros((3, 2)))

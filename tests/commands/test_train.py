@@ -214,6 +214,10 @@ def test_shapes_that_reach_beyond_the_radius_are_said(run, folder, tmp_path):
     assert re.search(r"warning: \d+ shapes reach beyond --radius 1.1", err)
     _, err = run(*command, "--radius", 2, "--output", tmp_path / "far")
     assert "warning" not in err
+    _, err = run(*command[:-1], "--centre", "--output", tmp_path / "centred")
+    assert re.search(r"warning: \d+ shapes reach beyond --radius 1.1", err)
+    config = tmp_path / "centred" / "seed-0" / "config.json"
+    assert json.loads(config.read_text())["model"]["centre"] is True
 
 
 def test_a_folder_that_has_changed_is_not_evaluated_as_if_it_had_not(run, folder, tmp_path):

@@ -85,6 +85,27 @@ def test_coordinates_can_be_taken_as_they_are(run, graphs, tmp_path):
     assert "--no-unit-ball needs a --radius" in err
 
 
+def test_shapes_can_be_centred_and_keep_their_size(run, tmp_path):
+    """Two points four apart, wherever they are, stand at -2 and 2; two points one apart at -0.5 and 0.5."""
+    pairs = tmp_path / "pairs"
+    pairs.mkdir()
+    for name, x in (("far", 100), ("near", 0)):
+        (pairs / f"{name}.csv").write_text(f"{x},7\n{x + 4},7\n")
+    (pairs / "small.csv").write_text("50,7\n51,7\n")
+    run("transform", pairs, "-o", tmp_path / "a.npz", "--centre", "--radius", 3, "--num-thresholds", 7, "--num-directions", 1)
+    file = loaded(tmp_path / "a.npz")
+    np.testing.assert_array_equal(file["transforms"][:, 0], [[0, 1, 1, 1, 1, 2, 2]] * 2 + [[0, 0, 0, 1, 2, 2, 2]])
+    settings = json.loads(str(file["settings"]))
+    assert (settings["unit_ball"], settings["centre"]) == (False, True)
+    run("transform", pairs / "small.csv", "-o", tmp_path / "b.npz", "--centre", "--radius", 3, "--num-thresholds", 7)
+    alone = loaded(tmp_path / "b.npz")
+    np.testing.assert_array_equal(alone["transforms"][0, 0], file["transforms"][2, 0])
+    _, err = run("transform", pairs, "-o", tmp_path / "c.npz", "--centre", "--radius", 1)
+    assert "2 shapes reach beyond --radius 1" in err
+    _, err = run("transform", pairs, "-o", tmp_path / "d.npz", "--centre", status=2)
+    assert "--centre needs a --radius" in err
+
+
 @pytest.mark.parametrize("variant", ["ect", "sect", "superlevel", "derivative", "channels"])
 def test_every_variant_is_that_of_the_library(run, folder, variant, tmp_path):
     run("transform", folder, "-o", tmp_path / "out.npz", "--variant", variant, "--scale", 10, "--num-directions", 5)

@@ -166,6 +166,8 @@ def _begin(source: Source, settings: Settings, output: Path, shards: int | None)
         "changed": source.state(),
         "settings": json.loads(json.dumps(settings.as_dict())),
     }
+    if before is not None:  # what an older version did not ask was as it is by default
+        before["settings"] = Settings(settings.dim).as_dict() | before["settings"]
     if before is not None and before != now:
         old, new = ({**entry, **entry["settings"]} for entry in (before, now))
         named = [name for name in new if name not in ("settings", "fingerprint", "changed") and old.get(name) != new[name]]

@@ -14,6 +14,7 @@ from ..checks import check_radius, positive
 from ..complexes import Complex
 from ..dividing import DivideBy, check_divide_by, divided
 from ..functional import thresholds as even_thresholds
+from ..placing import placed
 from ..variants import VARIANTS, Variant
 
 
@@ -28,6 +29,7 @@ class Settings:
         scale: Steepness of the sigmoid; ``inf`` is the exact transform.
         variant: The transform itself, or one of its relatives in :mod:`eulerscan.variants`.
         unit_ball: Whether each shape is centred and scaled to norm 1 first.
+        centre: Whether each shape is centred and keeps its size, in place of ``unit_ball``.
         divide_by: What the transform of each shape is divided by, as in :class:`~eulerscan.ECTLayer`.
         reading: Options of :func:`eulerscan.read`.
 
@@ -43,6 +45,7 @@ class Settings:
     scale: float = math.inf
     variant: Variant = "ect"
     unit_ball: bool = True
+    centre: bool = False
     divide_by: DivideBy | None = None
     reading: dict[str, Any] = field(default_factory=dict)
 
@@ -77,21 +80,21 @@ class Settings:
     @torch.no_grad()
     def apply(self, complex: Complex) -> Tensor:
         """The transforms of shapes, ``[B, T, H]`` or ``[B, K, T, H]``; each depends on no other shape."""
-        complex = self._placed(complex)
+        complex = self.placed(complex)
         options = {"max_dim": self.dim} if self.variant == "channels" else {}
         transform = VARIANTS[self.variant](complex, self.directions, self.thresholds, scale=self.scale, **options)
         return divided(transform, complex, self.divide_by).float()
 
     def beyond(self, complex: Complex) -> int:
         """How many shapes have points beyond the radius, which no threshold reaches."""
-        if self.unit_ball and self.radius >= 1:
+        if self.unit_ball and not self.centre and self.radius >= 1:
             return 0
-        complex = self._placed(complex)
+        complex = self.placed(complex)
         return int(complex.batch[complex.points.norm(dim=1) > self.radius].unique().numel())
 
-    def _placed(self, complex: Complex) -> Complex:
-        complex = complex.to(torch.float64)
-        return complex.unit_ball() if self.unit_ball else complex
+    def placed(self, complex: Complex) -> Complex:
+        """The shapes where they are looked at, in float64."""
+        return placed(complex.to(torch.float64), unit_ball=self.unit_ball, centre=self.centre)
 
     def columns(self) -> list[str]:
         """A name for each number of a transform: ``d0_t0`` is the first direction and threshold. ``s1_d0_t0`` is of edges."""

@@ -9,6 +9,9 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+from tyro.conf import FlagCreatePairsOff
+
 from ..advising import Advice
 from ..advising import advise as suggest
 from ..checks import positive
@@ -18,7 +21,7 @@ from ..folders import Failure, try_to_read
 from ..tables import aligned
 from .options import Files, find_paths, parse_pairs, report_failures
 
-SETTINGS = ("unit_ball", "radius", "num_thresholds", "num_directions", "scale", "divide_by")
+SETTINGS = ("unit_ball", "centre", "radius", "num_thresholds", "num_directions", "scale", "divide_by")
 
 
 def advise(
@@ -28,6 +31,7 @@ def advise(
     max_files: int = 64,
     tolerance: float = 0.1,
     unit_ball: bool | None = None,
+    centre: FlagCreatePairsOff[bool] = False,
     data: tuple[str, ...] = (),
     as_json: bool = False,
     quiet: bool = False,
@@ -46,6 +50,7 @@ def advise(
         tolerance: The largest error that is taken, as a share of the mean difference between shapes.
         unit_ball: Centre each shape and scale it to norm 1, or take the coordinates as they are in the file. Default: decided
             by sizes and places.
+        centre: Centre each shape and keep its size. Default: decided by sizes and places.
         data: Options of reading the files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
         as_json: Print JSON instead of a table.
         quiet: Show no progress.
@@ -53,11 +58,13 @@ def advise(
     positive(max_files, "--max-files")
     if not 0 < tolerance < 1:
         raise ValueError(f"--tolerance must be a share between 0 and 1, such as 0.1, got {tolerance}.")
+    if centre and unit_ball is not None:
+        raise ValueError("--unit-ball, --no-unit-ball and --centre exclude each other: choose one, or none to be advised.")
     failures: list[Failure] = []
     paths = find_paths(files, failures)
     chosen = _evenly(paths, max_files)
     shapes: dict[Path, Complex] = {}
-    options = parse_pairs(data)
+    options = {"dtype": torch.float64} | parse_pairs(data)  # as they are transformed
     for path in chosen if quiet else progress(chosen, "reading files"):
         shape = try_to_read(path, failures, **options)
         first = next(iter(shapes.values()), shape)
@@ -73,6 +80,7 @@ def advise(
             collate(list(shapes.values())),
             labels=folders if len(set(folders)) > 1 else None,
             unit_ball=unit_ball,
+            centre=centre,
             tolerance=tolerance,
         )
         command = _command(files, advice, data)
@@ -114,7 +122,8 @@ def _command(files: Sequence[Path], advice: Advice, data: Sequence[str]) -> str:
     """The command that transforms the same files with these settings."""
     words = ["eulerscan", "transform", *map(str, files), "-o", "transforms.npz"]
     words += ["--num-directions", str(advice.num_directions), "--num-thresholds", str(advice.num_thresholds)]
-    words += ["--radius", f"{advice.radius:g}", *([] if advice.unit_ball else ["--no-unit-ball"])]
+    words += ["--radius", f"{advice.radius:g}"]
+    words += ["--centre"] if advice.centre else [] if advice.unit_ball else ["--no-unit-ball"]
     words += [] if advice.divide_by is None else ["--divide-by", advice.divide_by]
     return shlex.join(words + (["--data", *data] if data else []))
 

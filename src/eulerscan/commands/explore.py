@@ -22,6 +22,7 @@ def explore(
     num_thresholds: int = 128,
     radius: float | None = None,
     unit_ball: bool = True,
+    centre: bool = False,
     data: tuple[str, ...] = (),
     title: str | None = None,
     overwrite: bool = False,
@@ -42,6 +43,7 @@ def explore(
         num_thresholds: Thresholds of that image. The curve and the numbers beside it are exact at every height.
         radius: Largest height. Default: a tenth more than the largest norm of the shape.
         unit_ball: Centre the shape and scale it to norm 1, or take the coordinates as they are in the file.
+        centre: Centre the shape and keep its size, in place of the unit ball.
         data: Options of reading the file, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
         title: Name of the shape on the page. Default: that of the file.
         overwrite: Replace the page if it is there already.
@@ -58,6 +60,7 @@ def explore(
         output,
         name=title or shape.name,
         unit_ball=unit_ball,
+        centre=centre,
         radius=radius,
         num_directions=num_directions,
         num_thresholds=num_thresholds,

@@ -30,6 +30,7 @@ def plot(
     radius: float | None = None,
     scale: float = math.inf,
     unit_ball: bool = True,
+    centre: bool = False,
     data: tuple[str, ...] = (),
     title: str | None = None,
     dpi: int = 300,
@@ -52,6 +53,7 @@ def plot(
         radius: Largest height that is looked at. Default: a tenth more than the largest norm of the shapes.
         scale: Steepness of the sigmoid of the smooth transform. Default: the exact transform.
         unit_ball: Centre each shape and scale it to norm 1, or take the coordinates as they are in the file.
+        centre: Centre each shape and keep its size, in place of the unit ball.
         data: Options of reading the files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
         title: Written above the figure.
         dpi: Dots an inch of .png files, and of the images within the others.
@@ -85,6 +87,7 @@ def plot(
             radius=radius,
             scale=scale,
             unit_ball=unit_ball,
+            centre=centre,
             title=title,
             dpi=dpi,
         )

@@ -23,6 +23,8 @@ class Recipe:
         variant: The transform, or a relative: integrated (sect), growth from threshold to threshold (derivative), counted
             from above (superlevel), or vertices, edges and faces apart (channels).
         unit_ball: Centre each shape and scale it to norm 1, or take the coordinates as they are in the file.
+        centre: Centre each shape and keep its size, in place of the unit ball: for shapes whose size matters and whose place
+            does not.
         divide_by: What the transform of each shape is divided by: its number of vertices or simplices, or its peak. Clouds of
             different sizes can be compared if divided by their vertices. Default: nothing.
         dim: Dimension of the space of the shapes. Default: that of the first.
@@ -35,14 +37,19 @@ class Recipe:
     scale: float = math.inf
     variant: Variant = "ect"
     unit_ball: bool = True
+    centre: bool = False
     divide_by: DivideBy | None = None
     dim: int | None = None
     data: tuple[str, ...] = ()
 
     def check(self) -> None:
         """What can be known to be wrong before any file is read."""
-        if not self.unit_ball and self.radius is None:
-            raise ValueError("--no-unit-ball needs a --radius: the largest norm that your shapes have, and a little more.")
+        if (self.centre or not self.unit_ball) and self.radius is None:
+            option, norm = ("--centre", "norm, once centred,") if self.centre else ("--no-unit-ball", "norm")
+            raise ValueError(
+                f"{option} needs a --radius: the largest {norm} that your shapes have, and a little more. "
+                "`eulerscan advise` finds it."
+            )
         self._settings(self.dim or 2)
 
     def settings(self, source: Source) -> Settings:
@@ -57,7 +64,8 @@ class Recipe:
             1.1 if self.radius is None else self.radius,
             self.scale,
             self.variant,
-            self.unit_ball,
+            self.unit_ball and not self.centre,
+            self.centre,
             self.divide_by,
             parse_pairs(self.data),
         )

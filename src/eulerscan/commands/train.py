@@ -20,6 +20,7 @@ from ..extent import largest_norms
 from ..extras import require
 from ..folders import Failure, load_folder
 from ..keeping import Epoch
+from ..placing import placed
 from ..runs import Config, start
 from ..tables import aligned
 from ..training import Training
@@ -117,7 +118,8 @@ def _report_beyond(dataset: Dataset, model: Architecture) -> None:
     """Say how many shapes of the training split reach beyond the largest threshold."""
     layer = model.build(dataset.shapes.dim, len(dataset.classes)).transform
     if not layer.unit_ball:
-        norms = largest_norms(dataset.shapes[dataset.indices("train")])
+        shapes = placed(dataset.shapes[dataset.indices("train")], unit_ball=False, centre=layer.centre)
+        norms = largest_norms(shapes)
         report_beyond(int((norms > layer.radius).sum()), layer.radius)
 
 

@@ -85,8 +85,7 @@ def in_space(found: Transforms, folder: Path, p: float, kept: KeptPairs, quiet: 
 
 
 def _views(path: Path, settings: Settings) -> Views:
-    shape = read(path, dtype=torch.float64, **settings.reading)
-    shape = shape.unit_ball() if settings.unit_ball else shape
+    shape = settings.placed(read(path, dtype=torch.float64, **settings.reading))
     grid = (settings.num_directions, settings.num_thresholds, settings.radius)
     views = Views(shape, *grid)
     return views if settings.divide_by is None else Views(_divided(views, settings.divide_by), *grid)

@@ -24,6 +24,7 @@ from ..complexes import Complex
 from ..extent import radius_of
 from ..functional import ect
 from ..functional import thresholds as even_thresholds
+from ..placing import placed
 from ..shapes import Shape, as_complex
 from ..simplices import NAMES, faces
 from ..surface import occurrences, outer_triangles
@@ -51,6 +52,7 @@ def page(
     *,
     name: str,
     unit_ball: bool = True,
+    centre: bool = False,
     radius: float | None = None,
     num_directions: int | None = None,
     num_thresholds: int = 128,
@@ -61,6 +63,7 @@ def page(
         shape: One :class:`Complex`, or anything :func:`as_complex` understands, of at most :data:`MOST_SIMPLICES` simplices.
         name: What it is called; any text.
         unit_ball: Whether to centre the shape and scale it to norm 1 first.
+        centre: Whether to centre the shape and keep its size, in place of ``unit_ball``.
         radius: Largest height. ``None``: a tenth more than the largest norm.
         num_directions: Rows of the image of the transform. ``None``: 360 in the plane, 256 in space.
         num_thresholds: Columns of it.
@@ -75,6 +78,7 @@ def page(
         shape,
         name=name,
         unit_ball=unit_ball,
+        centre=centre,
         radius=radius,
         num_directions=num_directions,
         num_thresholds=num_thresholds,
@@ -95,11 +99,17 @@ def page(
 
 @torch.no_grad()
 def describe(
-    shape: Shape, *, name: str, unit_ball: bool, radius: float | None, num_directions: int | None, num_thresholds: int
+    shape: Shape,
+    *,
+    name: str,
+    unit_ball: bool,
+    centre: bool,
+    radius: float | None,
+    num_directions: int | None,
+    num_thresholds: int,
 ) -> dict[str, Any]:
     """What the page knows of a shape, ready for JSON; arrays in base64."""
-    complex = _checked(shape)
-    complex = complex.unit_ball() if unit_ball else complex
+    complex = placed(_checked(shape), unit_ball=unit_ball, centre=centre)
     radius = radius_of(complex) if radius is None else radius
     thresholds = even_thresholds(num_thresholds, radius, dtype=torch.float64)
     directions = spheres.uniform(num_directions or (360 if complex.dim == 2 else 256), complex.dim, dtype=torch.float64)
@@ -116,7 +126,7 @@ def describe(
     ]
     return {
         "name": name,
-        "facts": _facts(complex, unit_ball),
+        "facts": _facts(complex, unit_ball, centre),
         "dim": complex.dim,
         "radius": radius,
         "weighted": weights is not None,
@@ -148,10 +158,11 @@ def _checked(shape: Shape) -> Complex:
     return complex.to("cpu", torch.float64)
 
 
-def _facts(complex: Complex, unit_ball: bool) -> str:
+def _facts(complex: Complex, unit_ball: bool, centre: bool) -> str:
     kinds = [NAMES.get(rows, f"{rows - 1}-simplices") for rows in complex.rows]
     counts = [f"{n:,} {kind}" for n, kind in zip(complex.counts, ["vertices", *kinds], strict=True)]
-    place = "centred and scaled to the unit ball" if unit_ball else "in the units of the file"
+    place = "centred and scaled to the unit ball" if unit_ball and not centre else "in the units of the file"
+    place = f"centred, {place}" if centre else place
     weighted = "" if complex.weights is None else "weighted, "
     return f"{', '.join(counts)}; {weighted}in {'the plane' if complex.dim == 2 else 'space'}, {place}"
 

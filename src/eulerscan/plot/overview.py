@@ -17,6 +17,7 @@ from ..extent import radius_of
 from ..extras import require
 from ..functional import ect
 from ..functional import thresholds as even_thresholds
+from ..placing import placed
 from .drawing import EULER, limits_of, plot_curves, plot_polar, plot_shape, plot_transform
 from .figures import figure, plain, save
 
@@ -47,6 +48,7 @@ def draw_overview(
     radius: float | None = None,
     scale: float = math.inf,
     unit_ball: bool = True,
+    centre: bool = False,
     title: str | None = None,
     dpi: float = 300,
 ) -> None:
@@ -61,28 +63,27 @@ def draw_overview(
         radius: Largest threshold. ``None``: a tenth more than the largest norm of all shapes.
         scale: Of the sigmoid; ``inf`` is the exact transform.
         unit_ball: Whether to centre each shape and scale it to the unit ball first.
+        centre: Whether to centre each shape and keep its size, in place of ``unit_ball``.
         title: Above all rows.
         dpi: Dots an inch, for what is drawn in dots.
     """
-    placed = [shape.to(torch.float64) for shape in shapes]
-    if unit_ball:
-        placed = [shape.unit_ball() for shape in placed]
-    thresholds = even_thresholds(num_thresholds, radius_of(*placed) if radius is None else radius, dtype=torch.float64)
+    shapes = [placed(shape.to(torch.float64), unit_ball=unit_ball, centre=centre) for shape in shapes]
+    thresholds = even_thresholds(num_thresholds, radius_of(*shapes) if radius is None else radius, dtype=torch.float64)
     transforms = [
         ect(shape, spheres.uniform(num_directions, shape.dim, dtype=torch.float64), thresholds, scale=scale)[0]
-        for shape in placed
+        for shape in shapes
     ]
     # A cloud counts its points, a mesh its holes: those of one kind are compared.
-    kinds = [(shape.dim, shape.max_dim, shape.weights is None) for shape in placed]
+    kinds = [(shape.dim, shape.max_dim, shape.weights is None) for shape in shapes]
     limits = {kind: limits_of(*(t for t, of in zip(transforms, kinds, strict=True) if of == kind)) for kind in kinds}
-    in_plane = any(shape.dim == 2 for shape in placed)
+    in_plane = any(shape.dim == 2 for shape in shapes)
     with require("matplotlib", extra="plot").rc_context(_STYLE):
-        picture = figure(10.2 if in_plane else 8.4, 2.5 * len(placed) + (0.3 if title else 0))
+        picture = figure(10.2 if in_plane else 8.4, 2.5 * len(shapes) + (0.3 if title else 0))
         picture.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]
-        rows = picture.subfigures(len(placed), 1, squeeze=False)[:, 0]
-        for row, shape, kind, transform, name in zip(rows, placed, kinds, transforms, names, strict=True):
+        rows = picture.subfigures(len(shapes), 1, squeeze=False)[:, 0]
+        for row, shape, kind, transform, name in zip(rows, shapes, kinds, transforms, names, strict=True):
             row.suptitle(plain(name), x=0.01, ha="left")
-            _draw_row(row, shape, transform, limits[kind], thresholds, scale, unit_ball)
+            _draw_row(row, shape, transform, limits[kind], thresholds, scale, unit_ball and not centre)
         if title:
             picture.suptitle(plain(title), fontweight="bold")
         save(picture, path, dpi=dpi)
