@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .complexes import Complex, collate
-from .convert import READABLE, read
+from .convert import READABLE, read, shapes_in
 from .datasets import Dataset
 from .datasets.splits import stratified
 from .extras import progress
@@ -75,12 +75,13 @@ def load_folder(folder: Path, *, seed: int = 0, **options: Any) -> tuple[Dataset
 
 
 def readable(folder: Path, failures: list[Failure] | None = None) -> list[Path]:
-    """The files of a folder and its sub-folders that have the ending of a shape, in order of their names.
+    """The shapes in a folder and its sub-folders, by the ending of their files, in order of their names.
 
-    What cannot be opened or named goes to ``failures``, and is an error without such a list.
+    A file of several has a path for each (:func:`~eulerscan.convert.shapes_in`). What cannot be opened or named goes to
+    ``failures``, and is an error without such a list.
     """
     problems: list[Failure] = []
-    files = sorted(folder / name for name, _ in walk(folder, problems))
+    files = sorted(shape for name, _ in walk(folder, problems) for shape in shapes_in(folder / name))
     if problems and failures is None:
         raise ValueError(f"{problems[0].path}: {problems[0].reason}")
     if failures is not None:

@@ -50,7 +50,7 @@ def test_columns_named_x_y_and_z_are_found_in_any_order(names, ending, tmp_path)
     assert es.read(path).points.tolist() == [[0, 1, 2], [10, 11, 12]]
 
 
-@pytest.mark.parametrize("header", ["", "a,b,c,d\n", "x,z,a,b\n", "corners\n", "x1,y1,x2,y2\n"])
+@pytest.mark.parametrize("header", ["", "a,b,c,d\n", "x,z,a,b\n", "corners\n", "x1,x2,x3,x4\n"])
 def test_without_such_names_all_columns_are_coordinates(header, tmp_path):
     assert es.read(written(tmp_path, "a.csv", header + "0,1,2,3\n4,5,6,7\n")).points.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
 

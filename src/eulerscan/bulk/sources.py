@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..convert.many import read_many
+from ..convert.several import file_of, names_in
 from ..folders import Failure, is_named, reason, walk
 
 
 class Source(NamedTuple):
     """Files to be transformed: their names, which are paths below a folder, ascending; sizes; times of their last change,
-    ``None`` for what is not there.
+    ``None`` for what is not there. Of a file with several shapes each is one here, below it, with its share of the size.
 
     ``failures`` are what was found and cannot even be named or opened, ``others`` the endings of files in folders that were
     passed over because no reader knows them.
@@ -55,30 +56,34 @@ def find_shapes(paths: Sequence[str | os.PathLike[str]], *, besides: Sequence[st
     away = {Path(path).resolve() for path in besides}
     given = [Path(path) for path in paths]
     single = len(given) == 1 and given[0].is_dir()
-    found: dict[str, os.stat_result | None] = {}
+    found: dict[str, tuple[int, int | None]] = {}
     failures: list[Failure] = []
     others: Counter[str] = Counter()
     for path in given:
         if path.is_dir():
             above = "" if single or path == Path() else f"{path.as_posix().removesuffix('/')}/"
             for name, entry in walk(path, failures, besides=away, others=others):
-                found[above + name] = _state(entry)
+                found |= _states(above + name, entry)
         elif is_named(path, failures):
             # What is not there is a file that cannot be read, like others, and is reported with them.
-            found[path.as_posix()] = _state(path)
+            found |= _states(path.as_posix(), path)
     names = sorted(found)
-    sizes = [getattr(found[name], "st_size", 0) for name in names]
-    changed = [getattr(found[name], "st_mtime_ns", None) for name in names]
+    sizes, changed = [found[name][0] for name in names], [found[name][1] for name in names]
     if single:
         failures = [Failure(_below(failure.path, given[0]), failure.reason) for failure in failures]
     return Source(given[0] if single else Path(), names, sizes, changed, failures, others)
 
 
-def _state(file: Path | os.DirEntry[str]) -> os.stat_result | None:
+def _states(name: str, file: Path | os.DirEntry[str]) -> dict[str, tuple[int, int | None]]:
+    """Size and last change of a file by its name, or of the shapes in it by theirs."""
+    inside = names_in(file)
     try:
-        return file.stat()
+        state = (file_of(file) if isinstance(file, Path) else file).stat()
     except OSError:
-        return None
+        return {name: (0, None)}
+    if not inside:
+        return {name: (state.st_size, state.st_mtime_ns)}
+    return {f"{name}/{one}": (state.st_size // len(inside), state.st_mtime_ns) for one in inside}
 
 
 def _below(path: Path, folder: Path) -> Path:

@@ -16,6 +16,7 @@ from ..advising import Advice
 from ..advising import advise as suggest
 from ..checks import positive
 from ..complexes import Complex, collate
+from ..convert.several import file_of
 from ..extras import progress
 from ..folders import Failure, try_to_read
 from ..tables import aligned
@@ -75,7 +76,7 @@ def advise(
         else:
             failures.append(Failure(path, f"points of dimension {shape.dim}, those of the first shape have {first.dim}."))
     if shapes:
-        folders = [path.parent.name for path in shapes]
+        folders = [file_of(path).parent.name for path in shapes]
         advice = suggest(
             collate(list(shapes.values())),
             labels=folders if len(set(folders)) > 1 else None,

@@ -8,9 +8,8 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from ..checks import positive
-from ..convert import read
 from ..explorer import write_page
-from .options import check_output, parse_pairs
+from .options import check_output, parse_pairs, read_one
 
 
 def explore(
@@ -56,7 +55,7 @@ def explore(
         if count is not None:
             positive(count, name)
     write_page(
-        read(shape, **parse_pairs(data)),
+        read_one(shape, **parse_pairs(data)),
         output,
         name=title or shape.name,
         unit_ball=unit_ball,

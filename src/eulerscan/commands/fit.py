@@ -11,10 +11,10 @@ import torch
 from tyro.conf import Positional, arg
 
 from ..complexes import Complex
-from ..convert import WRITABLE, read, write
+from ..convert import WRITABLE, write
 from ..fitting import Fit, fit_points
 from ..plot.fits import Recorder, animate, draw_points
-from .options import check_output
+from .options import check_output, read_one
 from .plot import FIGURES
 
 MUCH = 0.1  # of the difference at the start: fits that succeed leave far less
@@ -64,13 +64,13 @@ def fit(
         raise ValueError(f"--animation must be a .gif file, got {animation.name!r}.")
     for path in (output, figure, animation):
         check_output(path, overwrite)
-    wanted = read(target)
+    wanted = read_one(target)
     begin = time.perf_counter()
     recorder = Recorder(every=max(1, steps // 60))
     found = fit_points(
         wanted,
         num_points=num_points,
-        start=None if start is None else read(start),
+        start=None if start is None else read_one(start),
         num_directions=num_directions,
         num_thresholds=num_thresholds,
         steps=steps,

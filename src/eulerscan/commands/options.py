@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from ..convert import READABLE
+from ..complexes import Complex
+from ..convert import READABLE, read, shapes_in
 from ..convert.files import IMAGES, is_on_white
 from ..folders import Failure, is_named, readable
 
@@ -43,15 +44,23 @@ def check_output(path: Path | None, overwrite: bool) -> None:
 
 
 def find_paths(files: Sequence[Path], failures: list[Failure]) -> list[Path]:
-    """The files that the command line names, and those in its folders."""
+    """The shapes in the files that the command line names, and in its folders."""
     paths: list[Path] = []
     for given in files:
         if given.is_dir():
             paths += readable(given, failures)
         elif is_named(given, failures):
-            paths.append(given)
+            paths += shapes_in(given)
     check_found(paths, failures)
     return paths
+
+
+def read_one(path: Path, **options: Any) -> Complex:
+    """The shape in a file that must hold no other."""
+    shape = read(path, **options)
+    if shape.num_complexes > 1:
+        raise ValueError(f"{path}: it holds {shape.num_complexes} shapes. Name one of them, such as {shapes_in(path)[0]}")
+    return shape
 
 
 def check_found(found: Sized, failures: Sequence[Failure], others: Mapping[str, int] | None = None) -> None:

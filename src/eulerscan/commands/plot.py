@@ -11,6 +11,7 @@ from tyro.conf import Positional, arg
 
 from ..checks import positive
 from ..complexes import Complex
+from ..convert import shapes_in
 from ..extras import progress
 from ..folders import Failure, try_to_read
 from ..plot.overview import draw_overview
@@ -63,15 +64,17 @@ def plot(
     if output.suffix.lower() not in FIGURES:
         raise ValueError(f"--output must end with one of {', '.join(FIGURES)}, got {output.name!r}.")
     check_output(output, overwrite)
-    if not 1 <= len(shapes) <= MOST_ROWS:
-        raise ValueError(f"SHAPE ... must name 1 to {MOST_ROWS} files, a row of the figure each, got {len(shapes)}.")
+    paths = [path for given in shapes for path in shapes_in(given)]
+    if not 1 <= len(paths) <= MOST_ROWS:
+        example = f" Name some of them, such as {paths[0]}" if len(paths) > len(shapes) else ""
+        raise ValueError(f"SHAPE ... must name 1 to {MOST_ROWS} shapes, a row of the figure each, got {len(paths)}.{example}")
     if not scale > 0:
         raise ValueError(f"--scale must be positive, got {scale}.")
     for name, count in (("--num-directions", num_directions), ("--num-thresholds", num_thresholds), ("--dpi", dpi)):
         positive(count, name)
     failures: list[Failure] = []
     found: dict[Path, Complex] = {}
-    for path in shapes if quiet else progress(shapes, "reading files"):
+    for path in paths if quiet else progress(paths, "reading files"):
         shape = try_to_read(path, failures, **parse_pairs(data))
         if shape is not None and shape.dim not in (2, 3):
             failures.append(Failure(path, f"points of dimension {shape.dim}: only the plane and space can be drawn."))

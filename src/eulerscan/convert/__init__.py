@@ -5,6 +5,7 @@ from .gudhi import from_simplex_tree
 from .images import from_image, from_images
 from .networkx import from_networkx
 from .pyg import from_pyg, to_pyg
+from .several import shapes_in
 from .triangulate import alpha_complex, delaunay
 from .trimesh import from_trimesh
 from .writing import WRITABLE, write
@@ -21,6 +22,7 @@ __all__ = [
     "from_simplex_tree",
     "from_trimesh",
     "read",
+    "shapes_in",
     "to_pyg",
     "write",
 ]

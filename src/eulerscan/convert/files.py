@@ -20,11 +20,13 @@ from .meshfiles import read_mesh
 from .networkx import read_graph
 from .objfiles import read_obj
 from .pointfiles import read_arrays
+from .several import file_of, read_several
 from .tablefiles import read_table
 
 ENDINGS = {
     **{f".{kind}": kind for kind in ("obj", "ply", "off", "stl", "glb", "gltf", "npy", "npz", "xyz", "csv", "graphml", "gml")},
-    **{".txt": "csv", ".png": "png", ".tif": "tiff", ".tiff": "tiff", ".jpg": "jpeg", ".jpeg": "jpeg", ".bmp": "bmp"},
+    **{".tps": "tps", ".txt": "csv"},
+    **{".png": "png", ".tif": "tiff", ".tiff": "tiff", ".jpg": "jpeg", ".jpeg": "jpeg", ".bmp": "bmp"},
 }
 _WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
 _IMAGES = ("png", "tiff", "jpeg", "bmp")
@@ -50,7 +52,7 @@ IMAGES: tuple[str, ...] = tuple(ending for ending in READABLE if ENDINGS[ending]
 
 
 def read(path: str | os.PathLike[str], **options: Any) -> Complex:
-    """Read a mesh, a cloud, a graph or an image from a file.
+    """Read a mesh, a cloud, a graph or an image from a file, or the landmarks of several specimens.
 
     What a file is, its content decides, where that is unmistakable, and else its ending, one of :data:`READABLE`:
 
@@ -60,13 +62,15 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
       out; molecules too), where a first line that names x and y, and perhaps z, among others chooses these columns, and where
       decimals may have a comma if semicolons or tabs separate the columns; an array ``[V, dim]`` in NPY;
       ``points``, and perhaps ``edges [2, n]``, ``triangles [3, n]`` and ``tetrahedra [4, n]``, in NPZ.
+    - Landmarks of many specimens, one complex each: TPS, and CSV and TXT with a specimen a line, whose first line names x1, y1,
+      x2, y2 and so on. ``path/name`` is a single one of them, by its name; :func:`~eulerscan.convert.shapes_in` lists them.
     - Graphs whose nodes have coordinates: GraphML, GML. Option ``positions`` of :func:`from_networkx`.
     - Images: PNG, TIFF, JPEG, BMP. The options of :func:`from_image`.
 
     Results of our own commands, such as pictures, or tables of transforms, are no shapes, and refused.
 
     Args:
-        path: The file.
+        path: The file, or a specimen in it.
         options: Those of the kind of file, and ``dtype`` of the coordinates, torch's default where it is not given.
 
     Raises:
@@ -82,7 +86,7 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
         Complex(num_complexes=1, dim=2, points=3)
     """
     path = Path(path)
-    kind = _kind(path)
+    kind = _kind(file_of(path))
     reader = _reader(kind)
     known = {*_OPTIONS[reader], "dtype"}
     if strange := sorted(set(options) - known):
@@ -148,7 +152,7 @@ def _reader(kind: str) -> Callable[..., Complex]:
     if kind in _IMAGES:
         return _image
     readers: dict[str, Callable[..., Complex]] = {
-        **{"npy": read_arrays, "npz": read_arrays, "csv": read_table, "xyz": read_table},
+        **{"npy": read_arrays, "npz": read_arrays, "csv": read_several, "tps": read_several, "xyz": read_table},
         **{"graphml": read_graph, "gml": read_graph, "obj": read_obj},
     }
     return readers.get(kind, read_mesh)
@@ -175,6 +179,7 @@ def _pages(path: Path, kind: str, invert: bool) -> list[np.ndarray[Any, Any]]:
 _OPTIONS: dict[Callable[..., Complex], tuple[str, ...]] = {
     _image: ("threshold", "weighted", "pixels", "spacing", "invert"),
     read_arrays: (),
+    read_several: (),
     read_table: (),
     read_graph: ("positions",),
     read_mesh: ("merge",),

@@ -26,7 +26,7 @@ _DECIMALS = " Decimals have a point, or a comma where semicolons or tabs separat
 _NAME_THEM = " Columns of text are left out if the first line names x and y, and perhaps z, besides others."
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
     number: int
     cells: list[str]
     quoted: bool  # its first cell
@@ -43,8 +43,8 @@ def read_table(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Co
     Empty lines and lines that begin with ``#`` do not count, nor does ``sep=;`` for Excel. XYZ may have colours or normals
     after three coordinates, or be a molecule: the number of atoms, a line of any text, the atoms.
     """
-    lines = _lines(_text(path).splitlines(), molecules=kind == "xyz")
-    header, titles = "", _cells(lines[0][1], _separator(lines[:1])) if lines else []
+    lines = lines_of(text_of(path).splitlines(), molecules=kind == "xyz")
+    header, titles = "", cells_of(lines[0][1], separator_of(lines[:1])) if lines else []
     if lines and (not any(map(_means_number, titles)) or _are_numbers_of_columns(titles, lines[1:])):
         header, lines = lines[0][1], lines[1:]
     if not lines:
@@ -53,21 +53,21 @@ def read_table(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> Co
     counted = header != "" and len(titles) > 1 and not titles[0] and all(titles[1:])  # the rows, in the first column
     plain = names == list("xyz"[: len(names)]) and not counted  # or there are no such names
     if plain or not names:
-        separator = _separator(lines)
+        separator = separator_of(lines)
     table = _fast(lines, separator) if plain else None
     if table is None or (names and kind != "xyz" and table.shape[1] != len(names)):
-        rows = [_Row(i, _cells(line, separator), line.lstrip().startswith('"')) for i, line in lines]
+        rows = [Row(i, cells_of(line, separator), line.lstrip().startswith('"')) for i, line in lines]
         if [row.cells[0] for row in rows] == titles[1:] and any(map(_is_text, titles)):
             raise ValueError("its rows have the names of its columns: it is a matrix, such as one of distances, and no shape.")
         if names:
             places = _named(rows, names)
         else:
-            places = _unnamed(rows, len(_cells(header, separator)), counted=counted and len(rows[0].cells) == len(titles))
-        table = _numbers(rows, places, comma=separator in (";", "\t"))
+            places = _unnamed(rows, len(cells_of(header, separator)), counted=counted and len(rows[0].cells) == len(titles))
+        table = numbers_of(rows, places, comma=separator in (";", "\t"))
     return cloud(table[:, :3] if kind == "xyz" else table, dtype)
 
 
-def _lines(text: Sequence[str], *, molecules: bool) -> _Lines:
+def lines_of(text: Sequence[str], *, molecules: bool) -> _Lines:
     """Those that hold points, and perhaps a line of names before."""
     atoms = int(text[0]) if molecules and text and text[0].strip().isdecimal() else None
     lines = [(i, line) for i, line in enumerate(text, 1) if _counts(line.strip()) and (atoms is None or i > 2)]
@@ -81,7 +81,7 @@ def _counts(line: str) -> bool:
     return line.strip(" \t;,") != "" and not line.startswith("#")
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
     """UTF-8, UTF-16 with its mark, or else the code page of older spreadsheets, in which numbers look the same as in any."""
     content = path.read_bytes()
     encoding = "utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
@@ -94,7 +94,7 @@ def _text(path: Path) -> str:
     return text.replace("\N{MINUS SIGN}", "-")
 
 
-def _separator(lines: _Lines) -> str | None:
+def separator_of(lines: _Lines) -> str | None:
     """What is between the columns; ``None`` for blanks and tabs in any number. The first line tells, in most cases."""
     first = re.sub('"[^"]*"', "", lines[0][1])
     if ";" in first:
@@ -110,7 +110,7 @@ def _separator(lines: _Lines) -> str | None:
 def _coordinates(header: str) -> tuple[str | None, list[str]]:
     """The names of the columns, and what is between them, if x and y are among them."""
     for separator in (";", "\t", ",", None):
-        names = [name.lower() for name in _cells(header, separator)]
+        names = [name.lower() for name in cells_of(header, separator)]
         if "x" in names and "y" in names:
             while not names[-1]:
                 names.pop()
@@ -129,8 +129,8 @@ def _are_numbers_of_columns(titles: list[str], rest: _Lines) -> bool:
         return False
     if counted != titles:
         return True
-    separator = _separator(rest) if rest else None
-    whole = any(cell.lstrip("+-").isdecimal() for _, line in rest for cell in _cells(line, separator))
+    separator = separator_of(rest) if rest else None
+    whole = any(cell.lstrip("+-").isdecimal() for _, line in rest for cell in cells_of(line, separator))
     return len(titles) > 2 and bool(rest) and not whole
 
 
@@ -145,34 +145,34 @@ def _fast(lines: _Lines, separator: str | None) -> _Array | None:
         return None
 
 
-def _named(rows: Sequence[_Row], names: list[str]) -> dict[int, str]:
+def _named(rows: Sequence[Row], names: list[str]) -> dict[int, str]:
     """Where the columns named x, y and perhaps z are, in this order, and what they must hold."""
     wanted = [name for name in "xyz" if name in names]
     for name in wanted:
         if names.count(name) > 1:
             raise ValueError(f"its line of names must have one {name}, small or capital, got {names.count(name)}.")
-    if _has_row_names(rows, len(names)):
+    if has_row_names(rows, len(names)):
         names = ["", *names]
-    _check_widths(rows, len(names), "line of names")
+    check_widths(rows, len(names), "line of names")
     return {names.index(name): f"a number for {name}" for name in wanted}
 
 
-def _unnamed(rows: Sequence[_Row], num_names: int, *, counted: bool) -> dict[int, str]:
+def _unnamed(rows: Sequence[Row], num_names: int, *, counted: bool) -> dict[int, str]:
     """Where the numbers are: all columns but the first ones that hold text, if two are left, or that count the rows."""
     width = max(i for row in rows for i, cell in enumerate(row.cells, 1) if cell or i == 1)
-    _check_widths(rows, min(width, len(rows[0].cells)), "lines before")
-    first = int(width > 1 and (counted or _has_row_names(rows, num_names)))
+    check_widths(rows, min(width, len(rows[0].cells)), "lines before")
+    first = int(width > 1 and (counted or has_row_names(rows, num_names)))
     while first < width - 2 and all(_is_text(row.cells[first]) for row in rows):
         first += 1
     return dict.fromkeys(range(first, width), "numbers")
 
 
-def _has_row_names(rows: Sequence[_Row], num_names: int) -> bool:
+def has_row_names(rows: Sequence[Row], num_names: int) -> bool:
     """As R writes them: in quotes, in a first column that has no name itself."""
     return num_names > 1 and all(len(row.cells) == num_names + 1 and (row.quoted or _is_text(row.cells[0])) for row in rows)
 
 
-def _check_widths(rows: Sequence[_Row], width: int, others: str) -> None:
+def check_widths(rows: Sequence[Row], width: int, others: str) -> None:
     """Every row has so many columns, or more that are empty."""
     for row in rows:
         if len(row.cells) < width or any(row.cells[width:]):
@@ -181,7 +181,7 @@ def _check_widths(rows: Sequence[_Row], width: int, others: str) -> None:
             )
 
 
-def _numbers(rows: Sequence[_Row], places: dict[int, str], *, comma: bool) -> _Array:
+def numbers_of(rows: Sequence[Row], places: dict[int, str], *, comma: bool) -> _Array:
     """Some columns of all rows; ``comma``: decimals may have one."""
     numbers = []
     for row in rows:
@@ -198,7 +198,7 @@ def _numbers(rows: Sequence[_Row], places: dict[int, str], *, comma: bool) -> _A
     return np.array(numbers).reshape(len(rows), len(places))
 
 
-def _cells(line: str, separator: str | None) -> list[str]:
+def cells_of(line: str, separator: str | None) -> list[str]:
     """The entries of a line. They may be in quotes, and then hold the separator."""
     if '"' not in line:
         return [cell.strip() for cell in line.split(separator)]

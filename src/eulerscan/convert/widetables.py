@@ -1,0 +1,62 @@
+"""Tables with a specimen in each line, as R and MorphoJ write them: columns x1, y1, x2, y2 and so on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .specimens import Specimen, choose_names
+from .tablefiles import Row, cells_of, check_widths, has_row_names, lines_of, numbers_of, separator_of
+
+MENTIONED = re.compile(rb"[xX][._ -]?\d|\d[._ -]?[xX]")  # in the first bytes of every such table, and of hardly any other
+_COLUMN = re.compile(r"(?P<axis>[xyz])[._ -]?(?P<number>\d+)|(?P<before>\d+)[._ -]?(?P<after>[xyz])")
+
+
+class _Layout(NamedTuple):
+    """What the first line says: the names of the columns, landmark after landmark, and in how many dimensions they are."""
+
+    columns: list[str]
+    dim: int
+
+
+def wide_specimens(text: str) -> list[Specimen] | None:
+    """The specimens of a table whose first line names x and y, and perhaps z, of several landmarks: ``x1`` or ``1.X``.
+
+    The columns may be in any order. The first one before them that tells the specimens apart is their name; others are left
+    out. ``None`` is any other table.
+    """
+    lines = lines_of(text.splitlines(), molecules=False)
+    separator = separator_of(lines[:1]) if lines else None
+    titles = [title.lower() for title in cells_of(lines[0][1], separator)] if lines else []
+    layout = _layout(titles)
+    if layout is None:
+        return None
+    rows = [Row(number, cells_of(line, separator), line.lstrip().startswith('"')) for number, line in lines[1:]]
+    if not rows:
+        raise ValueError("it holds no specimens: there is no line of numbers.")
+    if has_row_names(rows, len(titles)):
+        titles = ["", *titles]
+    check_widths(rows, len(titles), "line of names")
+    places = {titles.index(title): f"a number for {title}" for title in layout.columns}
+    names = choose_names(*([row.cells[i] for row in rows] for i in range(min(places))), count=len(rows))
+    points = numbers_of(rows, places, comma=separator in (";", "\t")).reshape(len(rows), -1, layout.dim)
+    return [Specimen(*pair) for pair in zip(names, points, strict=True)]
+
+
+def _layout(titles: Sequence[str]) -> _Layout | None:
+    """``None`` where x and y are not those of several landmarks."""
+    found: dict[tuple[int, str], list[str]] = {}
+    for title in titles:
+        if match := _COLUMN.fullmatch(title):
+            found.setdefault((int(match["number"] or match["before"]), match["axis"] or match["after"]), []).append(title)
+    numbers, axes = sorted({number for number, _ in found}), sorted({axis for _, axis in found})
+    if len(numbers) < 2 or axes[:2] != ["x", "y"]:
+        return None
+    for key in ((number, axis) for number in numbers for axis in axes):
+        if (count := len(found.get(key, ()))) != 1:
+            raise ValueError(
+                f"its line of names must have {' and '.join(axes)} once for every landmark, got {count or 'no'} "
+                f"{key[1]}{key[0]}. If a line is a point and no specimen, give the columns other names."
+            )
+    return _Layout([title for _, (title,) in sorted(found.items())], len(axes))

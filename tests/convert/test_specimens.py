@@ -1,0 +1,165 @@
+"""Files with the landmarks of several specimens."""
+
+import numpy as np
+import pytest
+import torch
+from writing import written
+
+import eulerscan as es
+from eulerscan.convert import shapes_in
+
+TPS = """LM=3
+0.0 0.0
+4.00000 0.00000
+0 2
+IMAGE=C:\\pictures\\wing A.JPG
+ID=0
+SCALE=0.5
+
+lm=3
+10 10
+12 10
+10 13
+CURVES=1
+POINTS=2
+7 7
+8 8
+IMAGE=wing B.tif
+COMMENT=a = b
+ID=1
+scale = 2
+"""
+FIRST, SECOND = [[0, 0], [2, 0], [0, 1]], [[20, 20], [24, 20], [20, 26]]
+
+
+def named(path):
+    """The points of every shape in a file, by its name."""
+    return {shape.name: es.read(shape).points.tolist() for shape in shapes_in(path)}
+
+
+@pytest.mark.parametrize("change", [str, lambda text: "\ufeff" + text.replace("\n", "\r\n")])
+def test_a_tps_file_holds_specimens_by_the_names_of_their_images_and_in_their_scale(change, tmp_path):
+    path = written(tmp_path, "wings.TPS", change(TPS))
+    shapes = es.read(path, dtype=torch.float64)
+    assert [shapes[i].points.tolist() for i in range(len(shapes))] == [FIRST, SECOND]
+    assert named(path) == {"wing A": FIRST, "wing B": SECOND}
+
+
+def test_decimals_of_a_tps_file_may_have_a_comma(tmp_path):
+    path = written(tmp_path, "a.tps", "LM=2\n0,5 1\n2,25 3\nSCALE=0,5\n")
+    assert es.read(path).points.tolist() == [[0.25, 0.5], [1.125, 1.5]]
+
+
+def test_ids_are_names_where_images_do_not_tell_specimens_apart_and_numbers_where_neither_does(tmp_path):
+    text = TPS.replace("wing B.tif", "wing A.tif")
+    assert list(named(written(tmp_path, "a.tps", text))) == ["0", "1"]
+    assert list(named(written(tmp_path, "b.tps", text.replace("ID=0", "ID=1")))) == ["1", "2"]
+    assert list(named(written(tmp_path, "c.tps", "LM=1\n0 0\nID=A/1\nLM=1\n1 1\nID=A/2\n"))) == ["A_1", "A_2"]
+    many = "".join(f"LM=1\n{i} 0\nID=x\n" for i in range(12))
+    assert list(named(written(tmp_path, "d.tps", many)))[:2] == ["01", "02"]  # sorted by name they stay in order
+
+
+def test_landmarks_in_space_and_of_different_numbers(tmp_path):
+    path = written(tmp_path, "skulls.tps", "LM3=2\n0 1 2\n3 4 5\nID=a\nLM3=1\n6 7 8\nID=b\n")
+    assert named(path) == {"a": [[0, 1, 2], [3, 4, 5]], "b": [[6, 7, 8]]}
+    assert es.read(path).batch.tolist() == [0, 0, 1]
+
+
+def test_a_file_of_one_specimen_is_one_shape(tmp_path):
+    path = written(tmp_path, "one.tps", "LM=2\n0 0\n1 0\nIMAGE=a.jpg\n")
+    assert shapes_in(path) == [path]
+    assert es.read(path).num_complexes == 1
+    assert es.read(path / "a").points.tolist() == [[0, 0], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ID=3\n", "it holds no landmarks: there is no line LM= or LM3="),
+        ("LM=many\n0 0\n", "line 1 must say how many landmarks there are, got 'LM=many'"),
+        ("LM=0\nCURVES=1\nPOINTS=1\n0 0\n", "line 1 must announce landmarks, got none. Points of curves are not read"),
+        ("LM=3\n0 0\n1 0\n", "it ends before landmark 3 of the 3 that line 1 announces"),
+        ("\nLM=3\n0 0\n1 0\nID=1\n", "line 5 must hold 2 coordinates, landmark 3 of the 3 that line 2 announces, got 'ID=1'"),
+        ("LM=2\n0 0\n1 0\n2 0\nID=1\n", "line 4 must be no landmark, since 2 were announced, got '2 0'"),
+        ("LM=1\n0 0 0\n", "line 2 must hold 2 coordinates, landmark 1 of the 1 that line 1 announces, got '0 0 0'"),
+        ("LM=1\nNA NA\n", "got 'NA NA'. Landmarks must be there in every specimen"),
+        ("LM=1\n0 nan\n", "line 2 must hold 2 coordinates"),
+        ("LM=1\n0 0\nSCALE=0\n", "line 3 must hold a positive scale, got 'SCALE=0'"),
+        ("LM=1\n0 0\nSCALE=2\nLM=1\n0 0\n", "SCALE= must be there for every specimen or for none, got none for that of line 4"),
+        ("LM=1\n0 0\nLM3=1\n0 0 0\n", "line 3 must begin a specimen with LM= like those before, got 'LM3=1'"),
+    ],
+)
+def test_what_is_wrong_with_a_tps_file_is_said_with_the_line(text, message, tmp_path):
+    path = written(tmp_path, "bad.tps", text)
+    assert shapes_in(path) == [path]  # so that whoever reads it is told
+    with pytest.raises(ValueError, match=r"bad\.tps: .*") as caught:
+        es.read(path)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name,x1,y1,x2,y2,x3,y3\nA,0,0,2,0,0,1\nB,20,20,24,20,20,26\n",
+        "Name;X1;X2;X3;Y1;Y2;Y3;size\nA;0,0;2;0;0;0;1,0;big\nB;20;24;20;20;20;26;\n",
+        '"1.X" "1.Y" "2.X" "2.Y" "3.X" "3.Y"\n"A" 0 0 2 0 0 1\n"B" 20 20 24 20 20 26\n',
+        "sex\tid\tx_1\ty_1\tx_2\ty_2\tx_3\ty_3\nf\tA\t0\t0\t2\t0\t0\t1\nf\tB\t20\t20\t24\t20\t20\t26\n",
+        "# wings\n\nid,x10,y10,x9,y9,x2,y2\nA,0,1,2,0,0,0\nB,20,26,24,20,20,20\n",
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "txt"])
+def test_a_table_with_a_specimen_a_line_holds_specimens(text, ending, tmp_path):
+    path = written(tmp_path, f"wings.{ending}", text)
+    assert named(path) == {"A": FIRST, "B": SECOND}
+    assert es.read(path).num_complexes == 2
+
+
+def test_lines_without_a_name_are_counted_and_space_has_a_z(tmp_path):
+    path = written(tmp_path, "skulls.csv", "x1,y1,z1,x2,y2,z2\n0,1,2,3,4,5\n6,7,8,9,10,11\n")
+    assert named(path) == {"1": [[0, 1, 2], [3, 4, 5]], "2": [[6, 7, 8], [9, 10, 11]]}
+    wide = "x1,y1,x2,y2\n0,1,2,3\n4,5,6,7\n".encode("utf-16")
+    assert es.read(written(tmp_path, "wide.txt", wide)).num_complexes == 2
+
+
+@pytest.mark.parametrize("header", ["x1,y1", "x1,x2", "x,y", "a1,b1"])
+def test_other_tables_have_a_point_a_line(header, tmp_path):
+    path = written(tmp_path, "a.csv", f"{header}\n0,1\n2,3\n")
+    assert es.read(path).points.tolist() == [[0, 1], [2, 3]]
+    assert shapes_in(path) == [path]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x1,y1,x2\n0,0,1\n", "its line of names must have x and y once for every landmark, got no y2"),
+        ("x1,y1,x2,y2,1.x\n0,0,1,1,1\n", "its line of names must have x and y once for every landmark, got 2 x1"),
+        ("x1,y1,x2,y2\n", "it holds no specimens: there is no line of numbers"),
+        ("id,x1,y1,x2,y2\na,0,0,1,1\nb,0,0,1,NA\n", "line 3 must hold a number for y2, got 'NA'"),
+        ("id,x1,y1,x2,y2\na,0,0,1\n", "line 2 must have 5 columns like the line of names, got 4"),
+    ],
+)
+def test_what_is_wrong_with_a_table_of_specimens_is_said(text, message, tmp_path):
+    with pytest.raises(ValueError, match=r"bad\.csv: .*") as caught:
+        es.read(written(tmp_path, "bad.csv", text))
+    assert message in str(caught.value)
+
+
+def test_a_name_that_is_not_in_the_file_is_answered_with_some_that_are(tmp_path):
+    path = written(tmp_path, "wings.tps", TPS)
+    with pytest.raises(ValueError, match=r"wings.tps has no shape of this name. It has wing A, wing B\."):
+        es.read(path / "wing C")
+    with pytest.raises(NotADirectoryError):
+        es.read(written(tmp_path, "cloud.csv", "0,0\n1,1\n") / "a")
+
+
+def test_a_file_that_was_changed_is_read_again(tmp_path):
+    path = written(tmp_path, "wings.tps", TPS)
+    assert len(shapes_in(path)) == 2
+    written(tmp_path, "wings.tps", TPS + TPS.replace("wing", "fin"))
+    assert [shape.name for shape in shapes_in(path)] == ["wing A", "wing B", "fin A", "fin B"]
+
+
+def test_landmarks_are_exact(tmp_path):
+    points = np.random.default_rng(0).normal(size=(5, 2)) * 1000
+    text = "LM=5\n" + "".join(f"{x} {y}\n" for x, y in points.tolist())
+    np.testing.assert_array_equal(es.read(written(tmp_path, "a.tps", text), dtype=torch.float64).points.numpy(), points)
