@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 
 from ..complexes import Complex, collate
 from .pointfiles import cloud
-from .specimens import Specimen
 from .tablefiles import read_table, text_of
 from .tpsfiles import tps_specimens
 from .widetables import MENTIONED, wide_specimens
 
+_Array = np.ndarray[Any, Any]
 _KINDS = {".tps": "tps", ".csv": "csv", ".txt": "csv"}
 
 
@@ -30,7 +32,7 @@ def names_in(path: str | os.PathLike[str]) -> list[str]:
         found = None if kind is None else _specimens(Path(path), kind)
     except (OSError, ValueError):  # whoever reads it says so
         found = None
-    return [specimen.name for specimen in found] if found is not None and len(found) > 1 else []
+    return list(found) if found is not None and len(found) > 1 else []
 
 
 def shapes_in(path: str | os.PathLike[str]) -> list[Path]:
@@ -51,16 +53,15 @@ def read_several(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> 
     found = _specimens(file, kind)
     if found is None:
         return read_table(path, kind=kind, dtype=dtype)
-    if file != path:
-        chosen = [specimen for specimen in found if specimen.name == path.name]
-        if not chosen:
-            some = ", ".join(specimen.name for specimen in found[:5])
-            raise ValueError(f"{file.name} has no shape of this name. It has {some}{', ...' if len(found) > 5 else ''}.")
-        found = chosen
-    return collate([cloud(specimen.points, dtype) for specimen in found])
+    if file == path:
+        return collate([cloud(points, dtype) for points in found.values()])
+    if path.name not in found:
+        some = ", ".join([*list(found)[:5], *(["..."] if len(found) > 5 else [])])
+        raise ValueError(f"{file.name} has no shape of this name. It has {some}.")
+    return cloud(found[path.name], dtype)
 
 
-def _specimens(file: Path, kind: str) -> list[Specimen] | None:
+def _specimens(file: Path, kind: str) -> dict[str, _Array] | None:
     if kind == "csv":
         with file.open("rb") as content:
             if not MENTIONED.search(content.read(4096).replace(b"\0", b"")):  # in UTF-16 every other byte
@@ -70,6 +71,6 @@ def _specimens(file: Path, kind: str) -> list[Specimen] | None:
 
 
 @lru_cache(maxsize=4)  # for as many calls as there are specimens
-def _remembered(file: Path, kind: str, size: int, changed: int) -> list[Specimen] | None:
+def _remembered(file: Path, kind: str, size: int, changed: int) -> dict[str, _Array] | None:
     text = text_of(file)
     return tps_specimens(text) if kind == "tps" else wide_specimens(text)

@@ -7,14 +7,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PureWindowsPath
+from typing import Any
 
 import numpy as np
 
-from .specimens import Specimen, choose_names
+from .naming import choose_names
 
 _ENTRY = re.compile(r"\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*")
 _DIMS = {"LM": 2, "LM3": 3}
 
+_Array = np.ndarray[Any, Any]
 _Lines = Iterator[tuple[int, str]]  # their numbers in the file, and they
 
 
@@ -28,8 +30,8 @@ class _Entry:
     scale: float | None = None
 
 
-def tps_specimens(text: str) -> list[Specimen]:
-    """The specimens of a file: ``LM=`` and how many landmarks there are, a line for each of them, and more about it.
+def tps_specimens(text: str) -> dict[str, _Array]:
+    """The landmarks ``[V, dim]`` of each specimen: ``LM=`` says how many there are, and a line for each of them follows.
 
     ``LM3=`` is in space. ``SCALE=`` multiplies the coordinates. ``IMAGE=``, without its ending, is the name, or ``ID=`` where
     several have the same image. Curves, outlines and all the rest are left out.
@@ -60,7 +62,7 @@ def tps_specimens(text: str) -> list[Specimen]:
     _check_scales(found)
     images = [PureWindowsPath(entry.about.get("IMAGE", "")).stem for entry in found]  # it takes slashes of both kinds
     names = choose_names(images, [entry.about.get("ID", "") for entry in found], count=len(found))
-    return [Specimen(name, np.array(e.points) * (e.scale or 1.0)) for name, e in zip(names, found, strict=True)]
+    return {name: np.array(entry.points) * (entry.scale or 1.0) for name, entry in zip(names, found, strict=True)}
 
 
 def _landmarks(lines: _Lines, begin: int, head: str, value: str, dim: int) -> list[list[float]]:

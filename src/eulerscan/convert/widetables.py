@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from .specimens import Specimen, choose_names
+import numpy as np
+
+from .naming import choose_names
 from .tablefiles import Row, cells_of, check_widths, has_row_names, lines_of, numbers_of, separator_of
 
+_Array = np.ndarray[Any, Any]
 MENTIONED = re.compile(rb"[xX][._ -]?\d|\d[._ -]?[xX]")  # in the first bytes of every such table, and of hardly any other
 _COLUMN = re.compile(r"(?P<axis>[xyz])[._ -]?(?P<number>\d+)|(?P<before>\d+)[._ -]?(?P<after>[xyz])")
 
@@ -20,8 +23,8 @@ class _Layout(NamedTuple):
     dim: int
 
 
-def wide_specimens(text: str) -> list[Specimen] | None:
-    """The specimens of a table whose first line names x and y, and perhaps z, of several landmarks: ``x1`` or ``1.X``.
+def wide_specimens(text: str) -> dict[str, _Array] | None:
+    """The landmarks ``[V, dim]`` of each line of a table whose first line names x and y, and perhaps z: ``x1`` or ``1.X``.
 
     The columns may be in any order. The first one before them that tells the specimens apart is their name; others are left
     out. ``None`` is any other table.
@@ -41,7 +44,7 @@ def wide_specimens(text: str) -> list[Specimen] | None:
     places = {titles.index(title): f"a number for {title}" for title in layout.columns}
     names = choose_names(*([row.cells[i] for row in rows] for i in range(min(places))), count=len(rows))
     points = numbers_of(rows, places, comma=separator in (";", "\t")).reshape(len(rows), -1, layout.dim)
-    return [Specimen(*pair) for pair in zip(names, points, strict=True)]
+    return dict(zip(names, points, strict=True))
 
 
 def _layout(titles: Sequence[str]) -> _Layout | None:

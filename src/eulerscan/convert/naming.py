@@ -1,22 +1,11 @@
-"""Shapes that share a file: the landmarks of one specimen, and the name by which it is told from the others."""
+"""The names by which specimens in one file are told apart."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
-import numpy as np
-
-_Array = np.ndarray[Any, Any]
 _NO_NAME = re.compile(r"[/\\\x00-\x1f\x7f]+")  # what ends the name of a file, or cannot be in one
-
-
-class Specimen(NamedTuple):
-    """The landmarks ``[V, dim]`` of a specimen."""
-
-    name: str
-    points: _Array
 
 
 def choose_names(*candidates: Sequence[str], count: int) -> list[str]:
