@@ -80,7 +80,7 @@ def test_slips_are_named_before_any_work(run, shapes, tmp_path):
         (["-o", figure, "--scale", -1], "--scale must be positive, got -1"),
         (["-o", figure, "--radius", 0], "radius must be positive and finite, got 0"),
         (["-o", figure, "--data", "weighted"], "must have the form name=value"),
-        ([*[graph] * 12, "-o", figure], "1 to 12 files, a row of the figure each, got 13"),
+        ([*[graph] * 12, "-o", figure], "1 to 12 shapes, a row of the figure each, got 13"),
     ):
         assert text in run("plot", graph, *options, status=2)[1]
     assert not figure.exists()
