@@ -59,9 +59,7 @@ def molecules(
 
 def _from_planes(shapes: Complex) -> Tensor:
     """How far each vertex is from the planes through the mean of its complex across the principal axes, least spread first."""
-    batch, points = shapes.batch, shapes.points.double()
-    sums = points.new_zeros(len(shapes), 3).index_add(0, batch, points)
-    points = points - (sums / shapes.offsets[0].diff().clamp(min=1)[:, None])[batch]
+    batch, points = shapes.batch, shapes.with_points(shapes.points.double()).centred().points
     spread = points.new_zeros(len(shapes), 3, 3).index_add(0, batch, points[:, :, None] * points[:, None, :])
     axes = torch.linalg.eigh(spread).eigenvectors
     distances: Tensor = (points[:, None, :] @ axes[batch]).squeeze(1).abs().to(shapes.points)
