@@ -114,6 +114,24 @@ def test_a_table_with_a_specimen_a_line_holds_specimens(text, ending, tmp_path):
     assert es.read(path).num_complexes == 2
 
 
+@pytest.mark.parametrize(
+    ("head", "cells", "names"),
+    [
+        (",id,", ["0,A", "1,B"], ["A", "B"]),  # pandas
+        ('"","species","id",', ['"1","a","10432"', '"2","a","10433"'], ["10432", "10433"]),  # R
+        ('"id",', ['"1","A"', '"2","B"'], ["A", "B"]),  # R, whose column of row names has no place in the first line
+        (",size,", ["1,3.5", "2,3"], ["1", "2"]),
+        ("size,id,", ["3.5,A", "3,B"], ["A", "B"]),
+        (",size,", ["10432,3", "10977,4"], ["10432", "10977"]),  # numbers of a collection
+        ("id,age,", ["1,3", "2,4"], ["1", "2"]),
+        ("number,", ["1987.1", "1987.2"], ["1987.1", "1987.2"]),
+    ],
+)
+def test_names_of_specimens_go_before_numbers_of_rows_and_those_before_sizes(head, cells, names, tmp_path):
+    text = f"{head}x1,y1,x2,y2\n{cells[0]},0,0,1,1\n{cells[1]},0,0,2,2\n"
+    assert named(written(tmp_path, "a.csv", text)) == dict(zip(names, [[[0, 0], [1, 1]], [[0, 0], [2, 2]]], strict=True))
+
+
 def test_lines_without_a_name_are_counted_and_space_has_a_z(tmp_path):
     path = written(tmp_path, "skulls.csv", "x1,y1,z1,x2,y2,z2\n0,1,2,3,4,5\n6,7,8,9,10,11\n")
     assert named(path) == {"1": [[0, 1, 2], [3, 4, 5]], "2": [[6, 7, 8], [9, 10, 11]]}

@@ -14,6 +14,7 @@ from .tablefiles import Row, cells_of, check_widths, has_row_names, lines_of, nu
 _Array = np.ndarray[Any, Any]
 MENTIONED = re.compile(rb"[xX][._ -]?\d|\d[._ -]?[xX]")  # in the first bytes of every such table, and of hardly any other
 _COLUMN = re.compile(r"(?P<axis>[xyz])[._ -]?(?P<number>\d+)|(?P<before>\d+)[._ -]?(?P<after>[xyz])")
+_DECIMAL = re.compile(r"[+-]?\d*[.,]\d+")
 
 
 class _Layout(NamedTuple):
@@ -26,8 +27,9 @@ class _Layout(NamedTuple):
 def wide_specimens(text: str) -> dict[str, _Array] | None:
     """The landmarks ``[V, dim]`` of each line of a table whose first line names x and y, and perhaps z: ``x1`` or ``1.X``.
 
-    The columns may be in any order. The first one before them that tells the specimens apart is their name; others are left
-    out. ``None`` is any other table.
+    The columns may be in any order. The first one before them that tells the specimens apart is their name, rather than one
+    without a title that counts the rows, as pandas and R write it, or one of decimals; others are left out. ``None`` is any
+    other table.
     """
     lines = lines_of(text.splitlines(), molecules=False)
     separator = separator_of(lines[:1]) if lines else None
@@ -42,9 +44,18 @@ def wide_specimens(text: str) -> dict[str, _Array] | None:
         titles = ["", *titles]
     check_widths(rows, len(titles), "line of names")
     places = {titles.index(title): f"a number for {title}" for title in layout.columns}
-    names = choose_names(*([row.cells[i] for row in rows] for i in range(min(places))), count=len(rows))
+    before = [(titles[i], [row.cells[i] for row in rows]) for i in range(min(places))]
+    names = choose_names(*(cells for _, cells in sorted(before, key=_doubt)), count=len(rows))
     points = numbers_of(rows, places, comma=separator in (";", "\t")).reshape(len(rows), -1, layout.dim)
     return dict(zip(names, points, strict=True))
+
+
+def _doubt(column: tuple[str, list[str]]) -> int:
+    """How unlikely it holds names of specimens: without a title it may count the rows, and decimals are sizes and the like."""
+    title, cells = column
+    first = int(cells[0]) if cells[0].isdecimal() else 0
+    counts = title == "" and cells == [str(i) for i in range(first, first + len(cells))]
+    return 1 if counts else 2 if any(map(_DECIMAL.fullmatch, cells)) else 0
 
 
 def _layout(titles: Sequence[str]) -> _Layout | None:
