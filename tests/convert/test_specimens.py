@@ -50,6 +50,13 @@ def test_decimals_of_a_tps_file_may_have_a_comma(tmp_path):
     assert es.read(path).points.tolist() == [[0.25, 0.5], [1.125, 1.5]]
 
 
+def test_names_of_images_keep_what_is_no_ending(tmp_path):
+    text = TPS.replace("wing A.JPG", "Sp. nov. 1").replace("wing B.tif", "Sp. nov. 2")
+    assert list(named(written(tmp_path, "a.tps", text))) == ["Sp. nov. 1", "Sp. nov. 2"]
+    text = TPS.replace("wing A.JPG", "1987.12.jp2").replace("wing B.tif", "wing.b")
+    assert list(named(written(tmp_path, "b.tps", text))) == ["1987.12", "wing.b"]
+
+
 def test_ids_are_names_where_images_do_not_tell_specimens_apart_and_numbers_where_neither_does(tmp_path):
     text = TPS.replace("wing B.tif", "wing A.tif")
     assert list(named(written(tmp_path, "a.tps", text))) == ["0", "1"]

@@ -14,6 +14,7 @@ import numpy as np
 from .naming import choose_names
 
 _ENTRY = re.compile(r"\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*")
+_ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{1,3}$")  # of an image: that of Sp. 1 is none
 _DIMS = {"LM": 2, "LM3": 3}
 
 _Array = np.ndarray[Any, Any]
@@ -60,8 +61,9 @@ def tps_specimens(text: str) -> dict[str, _Array]:
     if not found:
         raise ValueError("it holds no landmarks: there is no line LM= or LM3=.")
     _check_scales(found)
-    images = [PureWindowsPath(entry.about.get("IMAGE", "")).stem for entry in found]  # it takes slashes of both kinds
-    names = choose_names(images, [entry.about.get("ID", "") for entry in found], count=len(found))
+    images = [PureWindowsPath(entry.about.get("IMAGE", "")).name for entry in found]  # it takes slashes of both kinds
+    ids = [entry.about.get("ID", "") for entry in found]
+    names = choose_names([_ENDING.sub("", image) for image in images], ids, count=len(found))
     return {name: np.array(entry.points) * (entry.scale or 1.0) for name, entry in zip(names, found, strict=True)}
 
 
