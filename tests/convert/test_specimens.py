@@ -174,6 +174,9 @@ def test_a_name_that_is_not_in_the_file_is_answered_with_some_that_are(tmp_path)
     path = written(tmp_path, "wings.tps", TPS)
     with pytest.raises(ValueError, match=r"wings.tps has no shape of this name. It has wing A, wing B\."):
         es.read(path / "wing C")
+    many = written(tmp_path, "many.tps", "".join(f"LM=1\n0 0\nID={name}\n" for name in "abcdefg"))
+    with pytest.raises(ValueError, match=r"It has a, b, c, d, e and 2 more\."):
+        es.read(many / "h")
     with pytest.raises(NotADirectoryError):
         es.read(written(tmp_path, "cloud.csv", "0,0\n1,1\n") / "a")
 

@@ -56,8 +56,8 @@ def read_several(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> 
     if file == path:
         return collate([cloud(points, dtype) for points in found.values()])
     if path.name not in found:
-        some = ", ".join([*list(found)[:5], *(["..."] if len(found) > 5 else [])])
-        raise ValueError(f"{file.name} has no shape of this name. It has {some}.")
+        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+        raise ValueError(f"{file.name} has no shape of this name. It has {', '.join(list(found)[:5])}{more}.")
     return cloud(found[path.name], dtype)
 
 
