@@ -71,8 +71,13 @@ def test_models_are_trained_on_specimens_and_predict_them(run, folder, tmp_path)
     model = ["--model", "mlp", "--num-directions", 4, "--num-thresholds", 8, "--hidden", 4, "--centre", "--radius", 8]
     out, _ = run("train", "--folder", folder, *model, "--epochs", 1, "--output", tmp_path / "run")
     assert "12 shapes, 2 classes" in out
-    out, _ = run("predict", tmp_path / "run" / "seed-0", folder / "rat" / "all.tps")
+    out, err = run("predict", tmp_path / "run" / "seed-0", folder / "rat" / "all.tps")
     assert out.count("rat/all.tps/rat ") == 6
+    assert "warning" not in err
+    pixels = tmp_path / "pixels.tps"
+    pixels.write_text((folder / "rat" / "all.tps").read_text().replace("SCALE=0.1\n", ""))
+    _, err = run("predict", tmp_path / "run" / "seed-0", pixels)
+    assert "6 shapes reach beyond radius 8 of the model" in err
 
 
 def test_where_one_shape_is_needed_it_is_asked_for_by_name(run, folder, tmp_path):

@@ -13,7 +13,10 @@ from tyro.conf import Positional, arg
 from ..complexes import Complex
 from ..convert import READABLE, read, shapes_in
 from ..convert.files import IMAGES, is_on_white
+from ..extent import largest_norms
 from ..folders import Failure, is_named, readable
+from ..layers import ECTLayer
+from ..placing import placed
 
 Files = Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...", help_behavior_hint="(required)")]
 Run = Annotated[Positional[Path], arg(metavar="RUN")]
@@ -70,6 +73,13 @@ def check_found(found: Sized, failures: Sequence[Failure], others: Mapping[str, 
         why += f" The first that cannot be used: {failures[0].path}: {failures[0].reason}" if failures else ""
         endings = " ".join(READABLE)
         raise ValueError(f"Name files, or folders that hold files with one of the endings {endings}.{why}")
+
+
+def count_beyond(shapes: Complex, layer: ECTLayer) -> int:
+    """How many shapes have points beyond the radius of a layer."""
+    if layer.unit_ball:
+        return 0
+    return int((largest_norms(placed(shapes, unit_ball=False, centre=layer.centre)) > layer.radius).sum())
 
 
 def report_beyond(count: int, radius: float) -> None:

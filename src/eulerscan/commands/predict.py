@@ -21,7 +21,7 @@ from ..folders import Failure, load_folder, try_to_read
 from ..runs import Config, check_same_data, load
 from ..tables import aligned, comma_separated
 from ..training import evaluate as score
-from .options import Files, Run, check_output, find_paths, report_failures
+from .options import Files, Run, check_output, count_beyond, find_paths, report_failures
 
 SHAPES_AT_ONCE = 64
 _KINDS = {0: "cloud of points", 1: "graph", 2: "mesh"}  # by the dimension of their largest simplices
@@ -111,6 +111,7 @@ def predict(
     paths = find_paths(files, failures)
     rows: list[list[Any]] = []
     strangers: list[tuple[Path, int]] = []
+    beyond = 0
     for start in progress(range(0, len(paths), SHAPES_AT_ONCE), "predicting"):
         chunk = [(path, try_to_read(path, failures, **options)) for path in paths[start : start + SHAPES_AT_ONCE]]
         read = [(path, shape) for path, shape in chunk if shape is not None]
@@ -120,7 +121,9 @@ def predict(
                 failures.append(Failure(path, reason))
         strangers += [(path, shape.max_dim) for path, shape in read if config.kinds and shape.max_dim not in config.kinds]
         if read:
-            probabilities = model(collate([shape for _, shape in read])).softmax(dim=1)
+            shapes = collate([shape for _, shape in read])
+            beyond += count_beyond(shapes, model.transform)
+            probabilities = model(shapes).softmax(dim=1)
             for (path, _), row in zip(read, probabilities.tolist(), strict=True):
                 best = max(range(len(row)), key=row.__getitem__)
                 rows.append([str(path), config.classes[best], row[best], *row])
@@ -133,6 +136,8 @@ def predict(
         print(aligned(header, [[file, name, f"{probability:.3f}"] for file, name, probability, *_ in rows]))
     if strangers:
         _report_strangers(strangers)
+    if beyond:
+        _report_large(beyond, model.transform.radius)
     return report_failures(failures, done=len(rows))
 
 
@@ -142,6 +147,16 @@ def _report_strangers(strangers: Sequence[tuple[Path, int]]) -> None:
     what = _KINDS.get(kind, f"shape with simplices of dimension {kind}")
     others = f". So it is with {more} more" if more else ""
     print(f"warning: {first} is a {what}, which no shape of training was: its class means little{others}", file=sys.stderr)
+
+
+def _report_large(count: int, radius: float) -> None:
+    """Say on standard error that shapes are larger than what the model sees: in pixels, and it was trained on millimetres."""
+    shapes = "1 shape reaches" if count == 1 else f"{count} shapes reach"
+    print(
+        f"warning: {shapes} beyond radius {radius:g} of the model, where it sees nothing, and such a class may mean little: "
+        "shapes must be in the units of those in training",
+        file=sys.stderr,
+    )
 
 
 def _unfit(shape: Complex, config: Config) -> str | None:

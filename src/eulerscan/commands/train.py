@@ -16,15 +16,13 @@ from .. import datasets, distributed
 from ..architecture import Architecture
 from ..atomic import replacing
 from ..datasets import Dataset
-from ..extent import largest_norms
 from ..extras import require
 from ..folders import Failure, load_folder
 from ..keeping import Epoch
-from ..placing import placed
 from ..runs import Config, start
 from ..tables import aligned
 from ..training import Training
-from .options import parse_pairs, report_beyond, report_failures, report_white
+from .options import count_beyond, parse_pairs, report_beyond, report_failures, report_white
 
 
 def train(
@@ -117,10 +115,7 @@ def _data(name: str | None, folder: Path | None, options: dict[str, Any]) -> tup
 def _report_beyond(dataset: Dataset, model: Architecture) -> None:
     """Say how many shapes of the training split reach beyond the largest threshold."""
     layer = model.build(dataset.shapes.dim, len(dataset.classes)).transform
-    if not layer.unit_ball:
-        shapes = placed(dataset.shapes[dataset.indices("train")], unit_ball=False, centre=layer.centre)
-        norms = largest_norms(shapes)
-        report_beyond(int((norms > layer.radius).sum()), layer.radius)
+    report_beyond(count_beyond(dataset.shapes[dataset.indices("train")], layer), layer.radius)
 
 
 def summarise(results: list[dict[str, Any]]) -> dict[str, Any]:
