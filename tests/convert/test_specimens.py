@@ -147,6 +147,12 @@ def test_lines_without_a_name_are_counted_and_space_has_a_z(tmp_path):
     assert es.read(written(tmp_path, "wide.txt", wide)).num_complexes == 2
 
 
+def test_columns_named_x_and_y_are_read_whatever_is_beside_them(tmp_path):
+    path = written(tmp_path, "a.csv", "x,y,x.1,y.1,x.2,y.2\n0,1,5,5,6,6\n2,3,7,7,8,8\n")
+    assert es.read(path).points.tolist() == [[0, 1], [2, 3]]
+    assert shapes_in(path) == [path]
+
+
 @pytest.mark.parametrize("header", ["x1,y1", "x1,x2", "x,y", "a1,b1"])
 def test_other_tables_have_a_point_a_line(header, tmp_path):
     path = written(tmp_path, "a.csv", f"{header}\n0,1\n2,3\n")

@@ -59,13 +59,13 @@ def _doubt(column: tuple[str, list[str]]) -> int:
 
 
 def _layout(titles: Sequence[str]) -> _Layout | None:
-    """``None`` where x and y are not those of several landmarks."""
+    """``None`` where x and y are not those of several landmarks, or plain x and y are there, which choose these columns."""
     found: dict[tuple[int, str], list[str]] = {}
     for title in titles:
         if match := _COLUMN.fullmatch(title):
             found.setdefault((int(match["number"] or match["before"]), match["axis"] or match["after"]), []).append(title)
     numbers, axes = sorted({number for number, _ in found}), sorted({axis for _, axis in found})
-    if len(numbers) < 2 or axes[:2] != ["x", "y"]:
+    if len(numbers) < 2 or axes[:2] != ["x", "y"] or {"x", "y"} <= set(titles):
         return None
     for key in ((number, axis) for number in numbers for axis in axes):
         if (count := len(found.get(key, ()))) != 1:
