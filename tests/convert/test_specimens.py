@@ -183,8 +183,15 @@ def test_a_name_that_is_not_in_the_file_is_answered_with_some_that_are(tmp_path)
     many = written(tmp_path, "many.tps", "".join(f"LM=1\n0 0\nID={name}\n" for name in "abcdefg"))
     with pytest.raises(ValueError, match=r"It has a, b, c, d, e and 2 more\."):
         es.read(many / "h")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.csv", "0,0\n1,1\n"), ("a.png", b"\x89PNG\r\n\x1a\n"), ("a.npy", b"\x93NUMPY"), ("a.gml", "graph [ ]\n")],
+)
+def test_nothing_is_below_a_file_of_one_shape(name, content, tmp_path):
     with pytest.raises(NotADirectoryError):
-        es.read(written(tmp_path, "cloud.csv", "0,0\n1,1\n") / "a")
+        es.read(written(tmp_path, name, content) / "wing")
 
 
 def test_a_file_that_was_changed_is_read_again(tmp_path):

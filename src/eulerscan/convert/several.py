@@ -21,8 +21,9 @@ _KINDS = {".tps": "tps", ".csv": "csv", ".txt": "csv"}
 
 
 def file_of(path: Path) -> Path:
-    """The file in which the shape of a path is: itself, or the one above."""
-    return path.parent if path.parent.is_file() else path
+    """The file in which the shape of a path is: itself, or the one above, if that may hold several."""
+    above = path.parent
+    return above if above.suffix.lower() in _KINDS and above.is_file() else path
 
 
 def names_in(path: str | os.PathLike[str]) -> list[str]:
