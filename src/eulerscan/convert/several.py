@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..complexes import Complex, collate
+from ..complexes import Complex
 from .pointfiles import cloud
 from .tablefiles import read_table, text_of
 from .tpsfiles import tps_specimens
@@ -55,7 +55,9 @@ def read_several(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> 
     if found is None:
         return read_table(path, kind=kind, dtype=dtype)
     if file == path:
-        return collate([cloud(points, dtype) for points in found.values()])
+        counts = torch.tensor([len(points) for points in found.values()])
+        points = cloud(np.concatenate([*found.values()]), dtype).points
+        return Complex(points, batch=torch.arange(len(found)).repeat_interleave(counts))
     if path.name not in found:
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
         raise ValueError(f"{file.name} has no shape of this name. It has {', '.join(list(found)[:5])}{more}.")
