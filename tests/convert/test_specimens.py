@@ -113,6 +113,7 @@ def test_what_is_wrong_with_a_tps_file_is_said_with_the_line(text, message, tmp_
         '"","X1.X","X1.Y","X2.X","X2.Y","X3.X","X3.Y"\n"A",0,0,2,0,0,1\n"B",20,20,24,20,20,26\n',
         "sex\tid\tx_1\ty_1\tx_2\ty_2\tx_3\ty_3\nf\tA\t0\t0\t2\t0\t0\t1\nf\tB\t20\t20\t24\t20\t20\t26\n",
         "# wings\n\nid,x10,y10,x9,y9,x2,y2\nA,0,1,2,0,0,0\nB,20,26,24,20,20,20\n",
+        "# how they were measured\n" * 500 + "id,x1,y1,x2,y2,x3,y3\nA,0,0,2,0,0,1\nB,20,20,24,20,20,26\n",
     ],
 )
 @pytest.mark.parametrize("ending", ["csv", "txt"])

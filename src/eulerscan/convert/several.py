@@ -67,7 +67,7 @@ def read_several(path: Path, *, kind: str, dtype: torch.dtype | None = None) -> 
 def _specimens(file: Path, kind: str) -> dict[str, _Array] | None:
     if kind == "csv":
         with file.open("rb") as content:
-            if not MENTIONED.search(content.read(4096).replace(b"\0", b"")):  # in UTF-16 every other byte
+            if not MENTIONED.search(content.read(2**16).replace(b"\0", b"")):  # in UTF-16 every other byte
                 return None
     state = file.stat()
     return _remembered(file, kind, state.st_size, state.st_mtime_ns)
