@@ -167,6 +167,13 @@ def test_very_small_and_very_large_shapes_reach_the_unit_ball(size):
     torch.testing.assert_close(norms.max(), torch.tensor(1.0))
 
 
+def test_many_points_of_half_precision_are_centred():
+    line = es.Complex(torch.arange(2001).half().unsqueeze(1))  # the sum is beyond 65504, the largest number of its kind
+    assert line.centred().points[[0, 1000, 2000], 0].tolist() == [-1000, 0, 1000]
+    assert line.unit_ball().points[[0, 1000, 2000], 0].tolist() == [-1, 0, 1]
+    assert line.centred().points.dtype == torch.float16
+
+
 @pytest.mark.parametrize("move", [es.Complex.unit_ball, es.Complex.centred])
 def test_the_unit_ball_and_centring_have_gradients_and_ignore_neighbours(move):
     points = torch.rand(6, 2, dtype=torch.float64, requires_grad=True)

@@ -230,9 +230,10 @@ class Complex:
         batch = self.batch
         # Relative to one of its own points a coincident complex is exactly zero, whatever its place.
         points = self.points - self.points[self.offsets[0, batch]]
-        sums = points.new_zeros(self.num_complexes, self.dim).index_add(0, batch, points)
+        wide = torch.promote_types(points.dtype, torch.float32)  # a sum in half precision would overflow
+        sums = points.new_zeros(self.num_complexes, self.dim, dtype=wide).index_add(0, batch, points.to(wide))
         sizes = self.offsets[0].diff().clamp(min=1).unsqueeze(1)
-        return self.with_points(points - (sums / sizes)[batch])
+        return self.with_points(points - (sums / sizes).to(points.dtype)[batch])
 
     def unit_ball(self) -> Complex:
         """Each complex centred at the mean of its points and scaled to largest norm 1.
