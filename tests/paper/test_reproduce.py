@@ -138,6 +138,13 @@ def test_support_vectors_count_what_they_keep(tiny_plan, tmp_path):
         assert line["test_accuracy"] > 80  # a guess is right once in four
 
 
+def test_support_vectors_take_a_sample_of_one_class(tiny_plan, tmp_path):
+    machine = SupportVectors(num_directions=2, num_thresholds=3, radius=1.2, scale=8.0, cost=3.0)
+    line = running.execute(replace(tiny_plan[0], architecture=machine, sample=1), tmp_path)
+    assert line["parameters"] == 0
+    assert line["test_accuracy"] in (0, 100)
+
+
 def test_tables_hold_means_deviations_and_the_numbers_of_the_paper(tmp_path):
     record = {
         "key": "",

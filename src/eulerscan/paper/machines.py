@@ -40,13 +40,16 @@ class SupportVectors:
         Its parameters are what it keeps: its support vectors, a coefficient or more for each, and an offset.
         """
         begin = time.perf_counter()
-        pipeline, scaling, svm = (require(f"sklearn.{part}", "sklearn") for part in ("pipeline", "preprocessing", "svm"))
-        machine = pipeline.make_pipeline(scaling.StandardScaler(), svm.SVC(C=self.cost))
+        parts = ("pipeline", "preprocessing", "svm", "dummy")
+        pipeline, scaling, svm, dummy = (require(f"sklearn.{part}", "sklearn") for part in parts)
         curves, labels = self._curves(dataset, "train", seed)
+        separable = len(labels.unique()) > 1  # a small sample may be of one class, which is then the answer
+        classifier = svm.SVC(C=self.cost) if separable else dummy.DummyClassifier()
+        machine = pipeline.make_pipeline(scaling.StandardScaler(), classifier)
         machine.fit(curves.numpy(), labels.numpy())
         seconds, kept = time.perf_counter() - begin, machine[-1]
         return {
-            "parameters": kept.support_vectors_.size + kept.dual_coef_.size + kept.intercept_.size,
+            "parameters": kept.support_vectors_.size + kept.dual_coef_.size + kept.intercept_.size if separable else 0,
             **self._scores(machine, dataset, "test", seed),
             "val_accuracy": self._scores(machine, dataset, "val", seed)["val_accuracy"],
             "epochs": 1,
