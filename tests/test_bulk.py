@@ -270,6 +270,10 @@ def test_a_folder_of_a_version_without_centring_goes_on(source, tmp_path):
         transform_folder(source, replace(SMALL, centre=True), tmp_path)
 
 
+def test_centring_has_one_name_whatever_is_said_of_the_unit_ball():
+    assert Settings(2, centre=True) == Settings(2, unit_ball=False, centre=True) != Settings(2, unit_ball=False)
+
+
 def test_other_settings_or_files_are_not_mixed(tmp_path):
     folder = write_meshes(tmp_path / "shapes", 6)
     output = tmp_path / "out"

@@ -58,6 +58,8 @@ class Settings:
         if self.variant not in VARIANTS:
             raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {self.variant!r}.")
         check_divide_by(self.divide_by)
+        if self.centre:  # in place of the unit ball, in files and comparisons too
+            object.__setattr__(self, "unit_ball", False)
         if "dtype" in self.reading:
             raise ValueError("dtype is no option here: shapes are transformed in float64, and transforms stored in float32.")
 
@@ -87,7 +89,7 @@ class Settings:
 
     def beyond(self, complex: Complex) -> int:
         """How many shapes have points beyond the radius, which no threshold reaches."""
-        if self.unit_ball and not self.centre and self.radius >= 1:
+        if self.unit_ball and self.radius >= 1:
             return 0
         complex = self.placed(complex)
         return int(complex.batch[complex.points.norm(dim=1) > self.radius].unique().numel())

@@ -64,7 +64,7 @@ class Recipe:
             1.1 if self.radius is None else self.radius,
             self.scale,
             self.variant,
-            self.unit_ball and not self.centre,
+            self.unit_ball,
             self.centre,
             self.divide_by,
             parse_pairs(self.data),
