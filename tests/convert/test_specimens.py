@@ -112,11 +112,12 @@ def test_what_is_wrong_with_a_tps_file_is_said_with_the_line(text, message, tmp_
         '"1.X" "1.Y" "2.X" "2.Y" "3.X" "3.Y"\n"A" 0 0 2 0 0 1\n"B" 20 20 24 20 20 26\n',
         '"","X1.X","X1.Y","X2.X","X2.Y","X3.X","X3.Y"\n"A",0,0,2,0,0,1\n"B",20,20,24,20,20,26\n',
         "sex\tid\tx_1\ty_1\tx_2\ty_2\tx_3\ty_3\nf\tA\t0\t0\t2\t0\t0\t1\nf\tB\t20\t20\t24\t20\t20\t26\n",
+        "id,LM1_X,LM1_Y,LM2_X,LM2_Y,LM3_X,LM3_Y\nA,0,0,2,0,0,1\nB,20,20,24,20,20,26\n",
         "# wings\n\nid,x10,y10,x9,y9,x2,y2\nA,0,1,2,0,0,0\nB,20,26,24,20,20,20\n",
         "# how they were measured\n" * 500 + "id,x1,y1,x2,y2,x3,y3\nA,0,0,2,0,0,1\nB,20,20,24,20,20,26\n",
     ],
 )
-@pytest.mark.parametrize("ending", ["csv", "txt"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "txt"])
 def test_a_table_with_a_specimen_a_line_holds_specimens(text, ending, tmp_path):
     path = written(tmp_path, f"wings.{ending}", text)
     assert named(path) == {"A": FIRST, "B": SECOND}

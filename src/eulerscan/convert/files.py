@@ -25,7 +25,7 @@ from .tablefiles import read_table
 
 ENDINGS = {
     **{f".{kind}": kind for kind in ("obj", "ply", "off", "stl", "glb", "gltf", "npy", "npz", "xyz", "csv", "graphml", "gml")},
-    **{".tps": "tps", ".txt": "csv"},
+    **{".tps": "tps", ".tsv": "csv", ".txt": "csv"},
     **{".png": "png", ".tif": "tiff", ".tiff": "tiff", ".jpg": "jpeg", ".jpeg": "jpeg", ".bmp": "bmp"},
 }
 _WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
@@ -58,11 +58,11 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
 
     - Meshes, and the clouds and lines that such files may hold: OBJ, PLY, OFF, STL, GLB, glTF. Option ``merge`` of
       :func:`from_trimesh`.
-    - Points: a point a line in CSV and TXT (all columns after those of text) and XYZ (three columns, what follows is left
+    - Points: a point a line in CSV, TSV and TXT (all columns after those of text) and XYZ (three columns, what follows is left
       out; molecules too), where a first line that names x and y, and perhaps z, among others chooses these columns, and where
       decimals may have a comma if semicolons or tabs separate the columns; an array ``[V, dim]`` in NPY;
       ``points``, and perhaps ``edges [2, n]``, ``triangles [3, n]`` and ``tetrahedra [4, n]``, in NPZ.
-    - Landmarks of many specimens, one complex each: TPS, and CSV and TXT with a specimen a line, whose first line names x1, y1,
+    - Landmarks of many specimens, one complex each: TPS, and CSV, TSV and TXT with a specimen a line, whose first line names x1, y1,
       x2, y2 and so on. ``path/name`` is a single one of them, by its name; :func:`~eulerscan.convert.shapes_in` lists them.
     - Graphs whose nodes have coordinates: GraphML, GML. Option ``positions`` of :func:`from_networkx`.
     - Images: PNG, TIFF, JPEG, BMP. The options of :func:`from_image`.

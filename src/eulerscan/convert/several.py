@@ -17,7 +17,7 @@ from .tpsfiles import tps_specimens
 from .widetables import MENTIONED, wide_specimens
 
 _Array = np.ndarray[Any, Any]
-_KINDS = {".tps": "tps", ".csv": "csv", ".txt": "csv"}
+_KINDS = {".tps": "tps", ".csv": "csv", ".tsv": "csv", ".txt": "csv"}
 
 
 def file_of(path: Path) -> Path:

@@ -13,7 +13,9 @@ from .tablefiles import Row, cells_of, check_widths, has_row_names, lines_of, nu
 
 _Array = np.ndarray[Any, Any]
 MENTIONED = re.compile(rb"[xX][._ -]?\d|\d[._ -]?[xX]")  # in the first bytes of every such table, and of hardly any other
-_COLUMN = re.compile(r"(?P<axis>[xyz])[._ -]?(?P<number>\d+)|x?(?P<before>\d+)[._ -]?(?P<after>[xyz])")  # R makes X1.X of 1.X
+_COLUMN = re.compile(  # R makes X1.X of 1.X
+    r"(?P<axis>[xyz])[._ -]?(?P<number>\d+)|(x|(lm|landmark)[._ -]?)?(?P<before>\d+)[._ -]?(?P<after>[xyz])"
+)
 _DECIMAL = re.compile(r"[+-]?\d*[.,]\d+")
 
 
