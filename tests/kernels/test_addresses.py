@@ -120,6 +120,15 @@ def test_a_gradient_elsewhere_does_not_reach_the_kernel():
         problem.differentiate(gradient.to("meta"), [True] * 5)
 
 
+@pytest.fixture
+def interruptible():
+    """Programs that a shell starts in the background ignore Ctrl-C, and so would the tests."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_memory_outlives_a_caller_who_is_interrupted(monkeypatch):
     monkeypatch.setattr(team, "_openmp", None)  # who returns when all are done
     caller, helping, release = threading.current_thread(), threading.Event(), threading.Event()

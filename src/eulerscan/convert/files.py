@@ -62,8 +62,9 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
       out; molecules too), where a first line that names x and y, and perhaps z, among others chooses these columns, and where
       decimals may have a comma if semicolons or tabs separate the columns; an array ``[V, dim]`` in NPY;
       ``points``, and perhaps ``edges [2, n]``, ``triangles [3, n]`` and ``tetrahedra [4, n]``, in NPZ.
-    - Landmarks of many specimens, one complex each: TPS, and CSV, TSV and TXT with a specimen a line, whose first line names x1,
-      y1, x2, y2 and so on. ``path/name`` is a single one of them, by its name; :func:`~eulerscan.convert.shapes_in` lists them.
+    - Landmarks of many specimens, one complex each: TPS, and CSV, TSV and TXT with a specimen a line, whose first line names
+      x1, y1, x2, y2 and so on. ``path/name`` is a single one of them, by its name, and
+      :func:`~eulerscan.convert.shapes_in` lists them.
     - Graphs whose nodes have coordinates: GraphML, GML. Option ``positions`` of :func:`from_networkx`.
     - Images: PNG, TIFF, JPEG, BMP. The options of :func:`from_image`.
 
