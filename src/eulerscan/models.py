@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from .checks import positive
+from .committee import Committee
 from .directions import loop, rings
 from .heads import EndToEnd, Pool, check_rings, check_sizes, connected
 from .layers import ECTLayer
@@ -271,32 +271,6 @@ class ECTDeepSets(Classifier):
         sizes = (embedding[-1], *hidden)
         classify = nn.Sequential(nn.Dropout(dropout), *connected(sizes, dropout), nn.Linear(sizes[-1], num_classes))
         return nn.Sequential(embed, Pool(pooling), classify)
-
-
-class Committee(nn.Module):
-    """Several trained classifiers as one: the mean of their probabilities, as logits.
-
-    Where shapes are few, each errs in its own way, and the mean errs less often than any of them.
-
-    Args:
-        members: Classifiers of the same classes. To train them is not the business of the committee.
-
-    Example:
-        >>> Committee([ECTMLP(2, 3), ECTCNN(2, 3)])(torch.rand(8, 100, 2)).exp().sum(dim=1).allclose(torch.ones(8))
-        True
-    """
-
-    def __init__(self, members: Sequence[nn.Module]) -> None:
-        super().__init__()
-        if not members:
-            raise ValueError("members must hold at least one classifier, got none.")
-        self.members = nn.ModuleList(members)
-
-    def forward(self, shape: Shape) -> Tensor:
-        """Logits ``[B, num_classes]``."""
-        complex = as_complex(shape)
-        votes = torch.stack([member(complex).log_softmax(dim=1) for member in self.members])
-        return votes.logsumexp(dim=0) - math.log(len(votes))
 
 
 MODELS: Mapping[str, type[Classifier]] = {"cnn": ECTCNN, "mlp": ECTMLP, "deepsets": ECTDeepSets}
