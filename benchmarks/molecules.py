@@ -28,7 +28,7 @@ from sklearn.svm import SVC
 
 import eulerscan as es
 from eulerscan import datasets
-from eulerscan.extras import progress
+from eulerscan._imports import progress
 from eulerscan.paper.plans import MOLECULES, Run, small_graphs
 from eulerscan.paper.running import execute
 

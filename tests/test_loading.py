@@ -3,7 +3,7 @@ import importlib
 
 import pytest
 
-from eulerscan.loading import uncollected
+from eulerscan._loading import uncollected
 
 
 def test_garbage_is_looked_for_again_after_an_error():

@@ -1,4 +1,4 @@
-from eulerscan.tables import aligned, comma_separated
+from eulerscan._tables import aligned, comma_separated
 
 
 def test_text_stands_left_and_numbers_right():

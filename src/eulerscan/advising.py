@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .checks import positive
+from ._validation import positive
 from .complexes import Complex
 from .dividing import DivideBy
 from .extent import largest_norms, widened

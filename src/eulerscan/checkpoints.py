@@ -9,8 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from .atomic import replacing
-from .extras import require
+from ._imports import require
+from ._storage import replacing
 
 
 def save_model(model: nn.Module, path: Path) -> None:

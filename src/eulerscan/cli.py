@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 
 from . import __version__
-from .extras import require
-from .loading import uncollected
+from ._imports import require
+from ._loading import uncollected
 
 DESCRIPTION = """The Euler characteristic transform: classify, fit and compare shapes.
 

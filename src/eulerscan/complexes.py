@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from . import simplices as simplex
-from .checks import check_batch, check_points, check_simplices, check_weights
+from ._validation import check_batch, check_points, check_simplices, check_weights
 from .kernels.layout import owners, split_simplices, split_weights
 from .packing import join, pack, take
 

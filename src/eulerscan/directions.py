@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .checks import positive
+from ._validation import positive
 
 GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
 

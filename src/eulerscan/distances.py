@@ -16,7 +16,7 @@ import math
 import torch
 from torch import Tensor
 
-from .checks import ascending_error, check_radius
+from ._validation import ascending_error, check_radius
 from .complexes import Complex
 from .shapes import Shape, as_complex
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from . import kernels
-from .checks import check_radius, positive
+from ._validation import check_radius, positive
 from .complexes import Complex
 from .shapes import Shape, as_complex
 

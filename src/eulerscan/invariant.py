@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
+from ._validation import positive
 from .aligning import CANDIDATES, ROUNDS, STARTS, Alignment, Views, align
-from .checks import positive
 from .complexes import Complex
 from .distances import check_p, check_pair, common, direct, scaled
 from .shapes import Shape, as_complex

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from .checks import check_radius
+from ._validation import check_radius
 from .complexes import Complex
 from .dividing import DivideBy
 from .layers import ECTLayer

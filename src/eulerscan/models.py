@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from .checks import positive
+from ._validation import positive
 from .committee import Committee
 from .directions import loop, rings
 from .heads import EndToEnd, Pool, check_rings, check_sizes, connected

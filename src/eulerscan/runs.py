@@ -19,8 +19,8 @@ from typing import Any
 import torch
 
 from . import __version__, checkpoints, distributed
+from ._storage import replacing
 from .architecture import Architecture
-from .atomic import replacing
 from .complexes import Complex
 from .datasets import Dataset
 from .keeping import Epoch

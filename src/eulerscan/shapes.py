@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .checks import check_points
+from ._validation import check_points
 from .complexes import Complex, collate
 
 Shape: TypeAlias = "Complex | Tensor | np.ndarray[Any, Any] | Sequence[Any] | Any"

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from . import directions as spheres
-from .checks import positive
+from ._imports import require
+from ._validation import positive
 from .complexes import Complex
 from .dividing import DivideBy, check_divide_by, divided
 from .extent import largest_norms, widened
-from .extras import require
 from .functional import thresholds as even_thresholds
 from .placing import placed
 from .shapes import as_complex, as_tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .checks import positive
+from ._validation import positive
 from .complexes import Complex
 
 

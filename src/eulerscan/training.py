@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from . import distributed
+from ._imports import progress_bar
 from .augmentation import Augmentation
 from .datasets import Dataset
-from .extras import progress_bar
 from .keeping import Epoch, Kept
 from .metrics import Metrics, confusion
 from .seeding import generator, seeded

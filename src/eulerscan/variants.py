@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from .checks import ascending_error
+from ._validation import ascending_error
 from .complexes import Complex
 from .functional import ect
 from .shapes import Shape, as_complex, as_tensor

@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..atomic import replacing
-from ..extras import require
+from .._imports import require
+from .._storage import replacing
+from .._tables import quoted
 from ..folders import Failure
-from ..tables import quoted
 from .settings import Settings
 
 Piece = tuple[list[str], np.ndarray[Any, Any]]

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..atomic import replacing
+from .._imports import require
+from .._loading import uncollected
+from .._storage import replacing
+from .._tables import comma_separated
 from ..complexes import Complex
-from ..extras import require
 from ..folders import Failure
-from ..loading import uncollected
-from ..tables import comma_separated
 from . import workers
 from .files import load_manifest, parquet_metadata, part_paths, write_parquet
 from .settings import Settings

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import directions as spheres
-from ..checks import check_radius, positive
+from .._validation import check_radius, positive
 from ..complexes import Complex
 from ..dividing import DivideBy, check_divide_by, divided
 from ..functional import thresholds as even_thresholds

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 import torch
 
-from ..extras import require
+from .._imports import require
 
 Job = TypeVar("Job")
 Work = Callable[[Job], object]

@@ -12,14 +12,14 @@ from pathlib import Path
 import torch
 from tyro.conf import FlagCreatePairsOff
 
+from .._imports import progress
+from .._tables import aligned
+from .._validation import positive
 from ..advising import Advice
 from ..advising import advise as suggest
-from ..checks import positive
 from ..complexes import Complex, collate
 from ..convert.several import file_of
-from ..extras import progress
 from ..folders import Failure, try_to_read
-from ..tables import aligned
 from .options import Files, find_paths, parse_pairs, report_failures
 
 SETTINGS = ("unit_ball", "centre", "radius", "num_thresholds", "num_directions", "scale", "divide_by")

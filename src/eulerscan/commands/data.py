@@ -7,10 +7,10 @@ from typing import Annotated
 
 from tyro.conf import arg
 
+from .._tables import aligned
 from ..datasets import Description, cache, describe, names
 from ..datasets.places import cache_folder
 from ..simplices import NAMES
-from ..tables import aligned
 from .options import parse_pairs
 
 

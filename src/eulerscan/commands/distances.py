@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 from tyro.conf import arg
 
-from ..atomic import replacing
+from .._imports import progress_bar
+from .._storage import replacing
+from .._tables import comma_separated
 from ..bulk import Settings, Source, Transforms, load_transforms, transformed
 from ..bulk.files import holds_transforms, load_failures
 from ..distances import check_p, distance_matrix
-from ..extras import progress_bar
 from ..folders import Failure
 from ..pairs import KeptPairs
 from ..plot.distances import draw_distances
 from ..plot.figures import save
-from ..tables import comma_separated
 from .options import Files, check_output, report_beyond, report_failures, report_others, report_white
 from .plot import FIGURES
 from .recipe import Recipe

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from ..checks import positive
+from .._validation import positive
 from ..explorer import write_page
 from .options import check_output, parse_pairs, read_one
 

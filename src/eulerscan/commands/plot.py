@@ -9,10 +9,10 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from ..checks import positive
+from .._imports import progress
+from .._validation import positive
 from ..complexes import Complex
 from ..convert import shapes_in
-from ..extras import progress
 from ..folders import Failure, try_to_read
 from ..plot.overview import draw_overview
 from .options import check_output, parse_pairs, report_failures

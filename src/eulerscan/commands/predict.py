@@ -13,13 +13,13 @@ from torch import Tensor
 from tyro.conf import arg
 
 from .. import datasets
-from ..atomic import replacing
+from .._imports import progress
+from .._storage import replacing
+from .._tables import aligned, comma_separated
 from ..complexes import Complex, collate
 from ..datasets import Dataset
-from ..extras import progress
 from ..folders import Failure, load_folder, try_to_read
 from ..runs import Config, check_same_data, load
-from ..tables import aligned, comma_separated
 from ..training import evaluate as score
 from .options import Files, Run, check_output, count_beyond, find_paths, report_failures
 

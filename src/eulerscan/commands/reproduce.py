@@ -7,7 +7,7 @@ from typing import Literal
 
 from tyro.conf import Positional
 
-from ..checks import positive
+from .._validation import positive
 from ..paper.optimising import FIGURES, run_figure
 from ..paper.plans import PLANS
 from ..paper.rendering import render

@@ -13,14 +13,14 @@ from typing import Annotated, Any
 from tyro.conf import Positional, arg
 
 from .. import datasets, distributed
+from .._imports import require
+from .._storage import replacing
+from .._tables import aligned
 from ..architecture import Architecture
-from ..atomic import replacing
 from ..datasets import Dataset
-from ..extras import require
 from ..folders import Failure, load_folder
 from ..keeping import Epoch
 from ..runs import Config, start
-from ..tables import aligned
 from ..training import Training
 from .options import count_beyond, parse_pairs, report_beyond, report_failures, report_white
 

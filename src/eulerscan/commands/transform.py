@@ -11,6 +11,8 @@ from typing import Annotated
 
 from tyro.conf import arg
 
+from .._imports import progress_bar
+from .._loading import hidden
 from ..bulk import (
     NothingReadError,
     OtherRunError,
@@ -24,9 +26,7 @@ from ..bulk import (
 from ..bulk.files import ENDINGS, Piece, companion, load_manifest
 from ..bulk.parts import prepare
 from ..bulk.workers import one_thread
-from ..extras import progress_bar
 from ..folders import Failure
-from ..loading import hidden
 from .options import Files, check_found, check_output, report_beyond, report_failures, report_others, report_white
 from .recipe import Recipe
 

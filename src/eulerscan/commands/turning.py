@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from .. import __version__
+from .._imports import progress_bar
 from ..aligning import Views, align
 from ..bulk import Settings, Source, Transforms
 from ..complexes import Complex
 from ..convert import read
 from ..dividing import DivideBy, divisors
-from ..extras import progress_bar
 from ..invariant import circular_distance
 from ..pairs import KeptPairs
 

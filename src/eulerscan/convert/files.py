@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..checks import check_bool
+from .._imports import require
+from .._validation import check_bool
 from ..complexes import Complex
-from ..extras import require
 from .images import from_image, grey_pages, light_corners, stacked
 from .meshfiles import read_mesh
 from .networkx import read_graph

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import check_points
+from .._validation import check_points
 from ..complexes import Complex
 from ..shapes import as_tensor
 

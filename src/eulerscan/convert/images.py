@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import check_bool
+from .._validation import check_bool
 from ..complexes import Complex
 from .freudenthal import cubes, lattice_points
 

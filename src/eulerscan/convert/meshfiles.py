@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
+from .._imports import require
 from ..complexes import Complex
-from ..extras import require
 from .trimesh import from_trimesh
 
 

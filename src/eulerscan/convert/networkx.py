@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..checks import check_points
+from .._imports import require
+from .._validation import check_points
 from ..complexes import Complex
-from ..extras import require
 from ..simplices import unique
 
 

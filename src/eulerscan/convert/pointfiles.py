@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..checks import check_points
+from .._validation import check_points
 from ..complexes import Complex
 from ..simplices import NAMES, unique
 

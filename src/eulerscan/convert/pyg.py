@@ -8,9 +8,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from ..checks import INTEGERS, check_points
+from .._imports import require
+from .._validation import INTEGERS, check_points
 from ..complexes import Complex, collate
-from ..extras import require
 from ..simplices import unique
 
 _LEVELS = (("edge_index", 2), ("face", 3), ("tetra_index", 4))

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import check_bool, check_points
+from .._imports import require
+from .._validation import check_bool, check_points
 from ..complexes import Complex
-from ..extras import require
 from ..shapes import as_tensor
 from ..simplices import faces, unique
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ..checks import check_bool, check_points
+from .._validation import check_bool, check_points
 from ..complexes import Complex
 from ..simplices import unique
 from .merging import first_of_equals

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..atomic import replacing
+from .._imports import require
+from .._storage import replacing
 from ..complexes import Complex
-from ..extras import require
 from ..simplices import NAMES
 
 POINTS = (".csv", ".xyz", ".npy")

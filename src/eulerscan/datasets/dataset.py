@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils import data
 
-from ..checks import positive
+from .._validation import positive
 from ..complexes import Complex
 
 Indices = Tensor | Sequence[int] | slice

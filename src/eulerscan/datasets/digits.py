@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..extras import require
+from .._imports import require
 from ..variants import weigh
 from .dataset import Dataset
 from .lattice import triangulate

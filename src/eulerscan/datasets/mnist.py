@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._imports import progress
 from ..complexes import Complex, collate
-from ..extras import progress
 from .dataset import Dataset
 from .lattice import triangulate
 from .raw import Source, reading

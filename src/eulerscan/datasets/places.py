@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..atomic import replacing
+from .._storage import replacing
 
 
 def cache_folder() -> Path:

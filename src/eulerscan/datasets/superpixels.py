@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._imports import progress
 from ..complexes import Complex, collate
-from ..extras import progress
 from ..variants import weigh
 from .dataset import Dataset
 from .mnist import DIGITS, official_splits

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from .._imports import require
 from ..complexes import Complex
-from ..extras import require
 from ..simplices import unique
 from .dataset import Dataset
 from .raw import Source, members, reading

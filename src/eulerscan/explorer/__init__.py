@@ -19,7 +19,7 @@ from torch import Tensor
 
 from .. import __version__
 from .. import directions as spheres
-from ..atomic import replacing
+from .._storage import replacing
 from ..complexes import Complex
 from ..extent import radius_of
 from ..functional import ect

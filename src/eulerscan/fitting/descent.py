@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from ..checks import positive
+from .._validation import positive
 
 Optimiser = Literal["adam", "lbfgs"]
 MakeOptimiser = Callable[..., torch.optim.Optimizer]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import directions as spheres
-from ..checks import positive
+from .._validation import positive
 from ..complexes import Complex
 from ..extent import MARGIN
 from ..functional import ect

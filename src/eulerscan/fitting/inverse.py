@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad, softplus
 
-from ..checks import positive
+from .._validation import positive
 from ..functional import ect
 from ..shapes import Shape
 

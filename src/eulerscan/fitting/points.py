@@ -10,10 +10,10 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from ..checks import positive
+from .._imports import progress_bar
+from .._validation import positive
 from ..complexes import Complex
 from ..extent import MARGIN
-from ..extras import progress_bar
 from ..losses import edge_length_loss, edge_lengths, laplacian_loss
 from ..shapes import Shape
 from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from .. import directions as spheres
-from ..checks import positive
+from .._imports import progress_bar
+from .._validation import positive
 from ..complexes import Complex
 from ..extent import MARGIN
-from ..extras import progress_bar
 from ..functional import ect
 from ..functional import thresholds as even_thresholds
 from ..losses import soft_scale

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from ..checks import is_mapped
+from .._validation import is_mapped
 from . import portable, reference
 
 if TYPE_CHECKING:

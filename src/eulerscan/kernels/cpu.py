@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..checks import ascending_error
+from .._validation import ascending_error
 from . import compiled, threads
 from .addresses import addresses_of, plain
 from .lanes import WIDTH

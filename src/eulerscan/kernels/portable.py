@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..checks import ascending_error
+from .._validation import ascending_error
 from .layout import Level, heights_of, levels
 
 SATURATION = {torch.float32: 17.0, torch.float64: 37.0}

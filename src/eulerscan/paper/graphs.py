@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from ..extras import require
+from .._imports import require
 from ..shapes import Shape, as_complex
 
 KINDS: Mapping[str, str] = {"gcn": "GCN", "gat": "GAT", "gin": "GIN", "sage": "GraphSAGE"}

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from .. import directions as spheres
+from .._imports import require
 from ..datasets import Dataset
-from ..extras import require
 from ..functional import ect, thresholds
 from ..metrics import Metrics, confusion
 from ..seeding import generator

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import plot
-from ..atomic import replacing
-from ..tables import comma_separated, markdown
+from .._storage import replacing
+from .._tables import comma_separated, markdown
 from .numbers import PUBLISHED, SECONDS
 from .running import Record
 

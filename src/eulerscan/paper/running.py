@@ -17,9 +17,9 @@ import torch
 from torch import nn
 
 from .. import __version__, datasets
+from .._imports import progress_bar
 from ..architecture import Architecture
 from ..datasets import Dataset
-from ..extras import progress_bar
 from ..models import Committee
 from ..training import Trained, evaluate, train
 from .machines import SupportVectors

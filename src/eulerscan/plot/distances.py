@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from ..extras import require
+from .._imports import require
 from .drawing import SEQUENTIAL
 from .figures import figure, plain
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._imports import require
 from ..complexes import Complex
-from ..extras import require
 from ..shapes import Shape, as_complex
 from ..surface import outer_triangles
 from .figures import new_axes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..atomic import replacing
-from ..extras import require
+from .._imports import require
+from .._storage import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

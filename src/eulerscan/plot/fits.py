@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..atomic import replacing
+from .._imports import require
+from .._storage import replacing
 from ..complexes import Complex
-from ..extras import require
 from ..fitting import Fit
 from .drawing import plot_shape
 from .figures import figure, save

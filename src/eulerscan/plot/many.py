@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..extras import require
+from .._imports import require
 
 MANY = 50_000  # simplices that are still drawn one by one
 DOTS = 800  # of an image along the longest side of a weighted shape in the plane

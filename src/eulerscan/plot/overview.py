@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from .. import directions as spheres
+from .._imports import require
 from ..complexes import Complex
 from ..extent import radius_of
-from ..extras import require
 from ..functional import ect
 from ..functional import thresholds as even_thresholds
 from ..placing import placed

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..extras import require
+from .._imports import require
 from .many import draw_shaded, draw_together, is_large, merged
 
 FEW_TRIANGLES = 500  # of which the edges are drawn; those of more would hide the light on a surface

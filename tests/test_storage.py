@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from eulerscan.atomic import replacing
+from eulerscan._storage import replacing
 
 
 def test_a_file_appears_whole(tmp_path):
@@ -62,7 +62,7 @@ def test_a_process_killed_half_way_leaves_the_old_file(tmp_path):
     path.write_text("old")
     code = f"""
         import pathlib, sys, time
-        from eulerscan.atomic import replacing
+        from eulerscan._storage import replacing
         with replacing(pathlib.Path({str(path)!r})) as partial:
             partial.write_text("half")
             print("written", flush=True)

@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from eulerscan import extras
+from eulerscan import _imports as extras
 
 
 def test_a_missing_library_is_answered_with_the_command_that_installs_it():
