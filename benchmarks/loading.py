@@ -27,7 +27,7 @@ from works import Report, interleaved, milliseconds, new_process
 
 import eulerscan as es
 from eulerscan import datasets
-from eulerscan.simplices import unique
+from eulerscan.complexes.simplices import unique
 
 BATCH = 256
 ROUNDS = 3

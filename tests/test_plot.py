@@ -8,12 +8,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import eulerscan as es
 from eulerscan import plot
-from eulerscan.extent import radius_of
+from eulerscan.complexes.boundary import occurrences, outer_triangles
+from eulerscan.grid import radius_of
 from eulerscan.plot import many, overview
 from eulerscan.plot.distances import draw_distances
 from eulerscan.plot.fits import animate, draw_points
 from eulerscan.plot.overview import draw_overview
-from eulerscan.surface import occurrences, outer_triangles
 
 mpl.use("Agg")
 

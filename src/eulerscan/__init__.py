@@ -2,10 +2,10 @@
 
 from . import convert, datasets, directions, distances, fitting, invariant, losses, models
 from .complexes import Complex, collate
+from .complexes.coerce import as_complex
 from .convert import read
 from .functional import ect, thresholds
 from .layers import ECTLayer
-from .shapes import as_complex
 from .variants import channels, derivative, ecc, sect, superlevel, wect
 
 __version__ = "0.1.0"

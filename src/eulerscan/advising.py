@@ -11,12 +11,12 @@ from torch import Tensor
 
 from ._validation import positive
 from .complexes import Complex
+from .complexes.coerce import Shape, as_complex
+from .complexes.normalize import placed
 from .dividing import DivideBy
-from .extent import largest_norms, widened
+from .grid import largest_norms, widened
 from .layers import ECTLayer
-from .placing import placed
 from .resolution import Sampled, choose_directions, choose_thresholds, percent, yardstick_of
-from .shapes import Shape, as_complex
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .complexes import Complex
-from .extent import largest_norms
+from .grid import largest_norms
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from .shapes import Shape, as_complex
+from .complexes.coerce import Shape, as_complex
 
 
 class Committee(nn.Module):

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ._validation import ascending_error, check_radius
 from .complexes import Complex
-from .shapes import Shape, as_complex
+from .complexes.coerce import Shape, as_complex
 
 __all__ = ["distance", "distance_matrix", "exact_distance"]
 

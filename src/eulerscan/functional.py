@@ -12,7 +12,7 @@ from torch import Tensor
 from . import kernels
 from ._validation import check_radius, positive
 from .complexes import Complex
-from .shapes import Shape, as_complex
+from .complexes.coerce import Shape, as_complex
 
 _NUMBERS = (float, int, Real)  # Real comes last: it includes the others, but takes longer to ask
 _LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float32, torch.float64)}

@@ -10,8 +10,8 @@ from torch import Tensor
 from ._validation import positive
 from .aligning import CANDIDATES, ROUNDS, STARTS, Alignment, Views, align
 from .complexes import Complex
+from .complexes.coerce import Shape, as_complex
 from .distances import check_p, check_pair, common, direct, scaled
-from .shapes import Shape, as_complex
 
 __all__ = ["Alignment", "circular_distance", "rotation_distance"]
 

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from . import directions as spheres
 from ._validation import check_radius, positive
+from .complexes.coerce import Shape, as_complex
+from .complexes.normalize import placed
 from .dividing import DivideBy, check_divide_by, divided
 from .functional import ect
 from .functional import thresholds as even_thresholds
-from .placing import placed
-from .shapes import Shape, as_complex
 from .variants import channels
 
 

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from ._validation import check_radius
 from .complexes import Complex
+from .complexes.coerce import Shape
 from .dividing import DivideBy
 from .layers import ECTLayer
-from .shapes import Shape
 
 Norm = Literal["squared", "absolute", "largest"]
 Reduction = Literal["mean", "sum", "none"]

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from ._validation import positive
 from .committee import Committee
+from .complexes.coerce import Shape, as_complex
 from .directions import loop, rings
 from .heads import EndToEnd, Pool, check_rings, check_sizes, connected
 from .layers import ECTLayer
-from .shapes import Shape, as_complex
 from .thinning import thin
 from .variants import derivative
 

@@ -16,11 +16,11 @@ from . import directions as spheres
 from ._imports import require
 from ._validation import positive
 from .complexes import Complex
+from .complexes.coerce import as_complex, as_tensor
+from .complexes.normalize import placed
 from .dividing import DivideBy, check_divide_by, divided
-from .extent import largest_norms, widened
 from .functional import thresholds as even_thresholds
-from .placing import placed
-from .shapes import as_complex, as_tensor
+from .grid import largest_norms, widened
 from .variants import VARIANTS, Variant
 
 _base = require("sklearn.base", extra="sklearn")

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from ._validation import ascending_error
 from .complexes import Complex
+from .complexes.coerce import Shape, as_complex, as_tensor
 from .functional import ect
-from .shapes import Shape, as_complex, as_tensor
 
 Extend = Literal["max", "min", "mean"]
 Variant = Literal["ect", "sect", "derivative", "superlevel", "channels"]

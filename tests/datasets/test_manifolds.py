@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from eulerscan import datasets
+from eulerscan.complexes.simplices import faces, unique
 from eulerscan.datasets import manifolds
-from eulerscan.simplices import faces, unique
 
 SPHERE, TORUS, MOEBIUS, KLEIN = range(4)
 

@@ -12,9 +12,9 @@ from torch import Tensor
 from .. import directions as spheres
 from .._validation import check_radius, positive
 from ..complexes import Complex
+from ..complexes.normalize import placed
 from ..dividing import DivideBy, check_divide_by, divided
 from ..functional import thresholds as even_thresholds
-from ..placing import placed
 from ..variants import VARIANTS, Variant
 
 

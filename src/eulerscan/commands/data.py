@@ -8,9 +8,9 @@ from typing import Annotated
 from tyro.conf import arg
 
 from .._tables import aligned
+from ..complexes.simplices import NAMES
 from ..datasets import Description, cache, describe, names
 from ..datasets.places import cache_folder
-from ..simplices import NAMES
 from .options import parse_pairs
 
 

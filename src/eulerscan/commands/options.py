@@ -11,12 +11,12 @@ from typing import Annotated, Any
 from tyro.conf import Positional, arg
 
 from ..complexes import Complex
+from ..complexes.normalize import placed
 from ..convert import READABLE, read, shapes_in
 from ..convert.files import IMAGES, is_on_white
-from ..extent import largest_norms
 from ..folders import Failure, is_named, readable
+from ..grid import largest_norms
 from ..layers import ECTLayer
-from ..placing import placed
 
 Files = Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...", help_behavior_hint="(required)")]
 Run = Annotated[Positional[Path], arg(metavar="RUN")]

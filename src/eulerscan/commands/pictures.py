@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 
 from .. import plot
+from ..complexes.simplices import NAMES
 from ..datasets import Dataset
 from ..layers import ECTLayer
 from ..plot.drawing import EULER
 from ..runs import load
-from ..simplices import NAMES
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .._validation import check_points
 from ..complexes import Complex
-from ..shapes import as_tensor
+from ..complexes.coerce import as_tensor
 
 
 def from_simplex_tree(tree: Any, points: Tensor | np.ndarray[Any, Any] | None = None) -> Complex:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from ..complexes import Complex, collate
-from ..simplices import unique
+from ..complexes.simplices import unique
 from .files import read
 from .merging import first_of_equals
 from .plainfiles import Mesh, plain_mesh, triangles_of

@@ -12,7 +12,7 @@ import torch
 from .._imports import require
 from .._validation import check_points
 from ..complexes import Complex
-from ..simplices import unique
+from ..complexes.simplices import unique
 
 
 def from_networkx(

@@ -11,7 +11,7 @@ import torch
 
 from .._validation import check_points
 from ..complexes import Complex
-from ..simplices import NAMES, unique
+from ..complexes.simplices import NAMES, unique
 
 _Array = np.ndarray[Any, Any]
 _LEVELS = {name: rows for rows, name in NAMES.items()}

@@ -11,7 +11,7 @@ from torch import Tensor
 from .._imports import require
 from .._validation import INTEGERS, check_points
 from ..complexes import Complex, collate
-from ..simplices import unique
+from ..complexes.simplices import unique
 
 _LEVELS = (("edge_index", 2), ("face", 3), ("tetra_index", 4))
 

@@ -11,8 +11,8 @@ from torch import Tensor
 from .._imports import require
 from .._validation import check_bool, check_points
 from ..complexes import Complex
-from ..shapes import as_tensor
-from ..simplices import faces, unique
+from ..complexes.coerce import as_tensor
+from ..complexes.simplices import faces, unique
 
 _Array = np.ndarray[Any, Any]
 _SLACK = 1e-9  # radii of slivers are less exact than their points

@@ -10,7 +10,7 @@ import torch
 
 from .._validation import check_bool, check_points
 from ..complexes import Complex
-from ..simplices import unique
+from ..complexes.simplices import unique
 from .merging import first_of_equals
 
 _Array = np.ndarray[Any, Any]

@@ -11,7 +11,7 @@ import numpy as np
 from .._imports import require
 from .._storage import replacing
 from ..complexes import Complex
-from ..simplices import NAMES
+from ..complexes.simplices import NAMES
 
 POINTS = (".csv", ".xyz", ".npy")
 MESHES = (".ply", ".obj", ".off", ".stl")

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..augmentation import rotations
 from ..complexes import Complex, collate
-from ..simplices import faces, unique
+from ..complexes.simplices import faces, unique
 from .dataset import Dataset
 
 CLASSES = ("sphere", "torus", "Möbius strip", "Klein bottle")

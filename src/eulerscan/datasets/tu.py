@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .._imports import require
 from ..complexes import Complex
-from ..simplices import unique
+from ..complexes.simplices import unique
 from .dataset import Dataset
 from .raw import Source, members, reading
 

@@ -21,13 +21,13 @@ from .. import __version__
 from .. import directions as spheres
 from .._storage import replacing
 from ..complexes import Complex
-from ..extent import radius_of
+from ..complexes.boundary import occurrences, outer_triangles
+from ..complexes.coerce import Shape, as_complex
+from ..complexes.normalize import placed
+from ..complexes.simplices import NAMES, faces
 from ..functional import ect
 from ..functional import thresholds as even_thresholds
-from ..placing import placed
-from ..shapes import Shape, as_complex
-from ..simplices import NAMES, faces
-from ..surface import occurrences, outer_triangles
+from ..grid import radius_of
 
 MOST_SIMPLICES = 1_000_000
 """Vertices, edges, triangles and so on of a shape that a page takes.

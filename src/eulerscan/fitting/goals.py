@@ -12,11 +12,11 @@ from torch import Tensor
 from .. import directions as spheres
 from .._validation import positive
 from ..complexes import Complex
-from ..extent import MARGIN
+from ..complexes.coerce import Shape, as_complex
 from ..functional import ect
 from ..functional import thresholds as even_thresholds
+from ..grid import MARGIN
 from ..losses import soft_scale
-from ..shapes import Shape, as_complex
 from .inverse import Transform, sharpest
 
 NUM_STAGES = 4

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.functional import pad, softplus
 
 from .._validation import positive
+from ..complexes.coerce import Shape
 from ..functional import ect
-from ..shapes import Shape
 
 FALL = 1e-3  # how much the curve of a cloud may fall, relative to its top, before it is taken for something else
 

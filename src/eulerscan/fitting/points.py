@@ -13,9 +13,9 @@ from torch import Tensor
 from .._imports import progress_bar
 from .._validation import positive
 from ..complexes import Complex
-from ..extent import MARGIN
+from ..complexes.coerce import Shape
+from ..grid import MARGIN
 from ..losses import edge_length_loss, edge_lengths, laplacian_loss
-from ..shapes import Shape
 from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of
 from .goals import Goal, for_points, one_complex
 from .inverse import Transform, back_project, uniform_in_ball

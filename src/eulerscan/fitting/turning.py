@@ -14,11 +14,11 @@ from .. import directions as spheres
 from .._imports import progress_bar
 from .._validation import positive
 from ..complexes import Complex
-from ..extent import MARGIN
+from ..complexes.coerce import Shape
 from ..functional import ect
 from ..functional import thresholds as even_thresholds
+from ..grid import MARGIN
 from ..losses import soft_scale
-from ..shapes import Shape
 from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of
 from .goals import Goal, checked_scales, not_sharper, one_complex, peak
 from .inverse import Transform

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from .._imports import require
-from ..shapes import Shape, as_complex
+from ..complexes.coerce import Shape, as_complex
 
 KINDS: Mapping[str, str] = {"gcn": "GCN", "gat": "GAT", "gin": "GIN", "sage": "GraphSAGE"}
 

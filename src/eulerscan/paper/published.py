@@ -8,7 +8,7 @@ import torch
 
 from ..complexes import Complex
 from ..datasets import Dataset
-from ..extent import largest_norms
+from ..grid import largest_norms
 
 
 def as_published(dataset: Dataset) -> Dataset:

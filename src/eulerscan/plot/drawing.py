@@ -11,8 +11,8 @@ from torch import Tensor
 
 from .._imports import require
 from ..complexes import Complex
-from ..shapes import Shape, as_complex
-from ..surface import outer_triangles
+from ..complexes.boundary import outer_triangles
+from ..complexes.coerce import Shape, as_complex
 from .figures import new_axes
 from .simplices import draw_plain, draw_weighted
 

@@ -14,10 +14,10 @@ from torch import Tensor
 from .. import directions as spheres
 from .._imports import require
 from ..complexes import Complex
-from ..extent import radius_of
+from ..complexes.normalize import placed
 from ..functional import ect
 from ..functional import thresholds as even_thresholds
-from ..placing import placed
+from ..grid import radius_of
 from .drawing import EULER, limits_of, plot_curves, plot_polar, plot_shape, plot_transform
 from .figures import figure, plain, save
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from ..complexes import Complex, collate
+from ..complexes.coerce import Shape, as_complex
 from ..functional import ect
 from ..kernels import reference
-from ..shapes import Shape, as_complex
 
 Function = Callable[[Complex], Tensor]
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 import eulerscan as es
-from eulerscan import gathering
+from eulerscan.complexes import ragged as gathering
 
 
 def joined(values, starts, sizes, shifts):

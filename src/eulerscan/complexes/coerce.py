@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ._validation import check_points
-from .complexes import Complex, collate
+from .._validation import check_points
+from .complex import Complex, collate
 
 Shape: TypeAlias = "Complex | Tensor | np.ndarray[Any, Any] | Sequence[Any] | Any"
 

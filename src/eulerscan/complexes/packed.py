@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from .gathering import gather
-from .kernels.layout import split_simplices, split_weights
+from ..kernels.layout import split_simplices, split_weights
+from .ragged import gather
 
 if TYPE_CHECKING:
-    from .complexes import Complex
+    from .complex import Complex
 
 MOST_INT32 = 2**31 - 1
 

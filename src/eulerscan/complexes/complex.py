@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._validation import check_batch, check_points, check_simplices, check_weights
+from ..kernels.layout import owners, split_simplices, split_weights
 from . import simplices as simplex
-from ._validation import check_batch, check_points, check_simplices, check_weights
-from .kernels.layout import owners, split_simplices, split_weights
-from .packing import join, pack, take
+from .packed import join, pack, take
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .complexes import Complex
+from .complex import Complex
 
 
 def placed(complex: Complex, *, unit_ball: bool, centre: bool) -> Complex:

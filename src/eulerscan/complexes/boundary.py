@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .complexes import Complex
+from .complex import Complex
 from .simplices import faces, groups
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from eulerscan import simplices
+from eulerscan.complexes import simplices
 
 
 def test_faces_leave_out_one_vertex_each():
