@@ -9,10 +9,10 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from . import kernels
 from ._validation import check_radius, positive
 from .complexes import Complex
 from .complexes.coerce import Shape, as_complex
+from .kernels import operation
 
 _NUMBERS = (float, int, Real)  # Real comes last: it includes the others, but takes longer to ask
 _LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float32, torch.float64)}
@@ -54,7 +54,7 @@ def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | 
     dtype = torch.float64 if torch.float64 in dtypes else torch.float32
     if dtypes != (dtype, dtype, dtype):  # ``to`` takes its time even where there is nothing to do
         points, directions, thresholds = points.to(dtype), directions.to(dtype), thresholds.to(dtype)
-    return kernels.ect(
+    return operation.ect(
         points,
         directions,
         thresholds,

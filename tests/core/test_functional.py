@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eulerscan as es
-from eulerscan import kernels, testing
+from eulerscan import testing
+from eulerscan.kernels import operation as kernels
 from eulerscan.kernels import portable, reference
 from eulerscan.testing import known_shapes
 

@@ -12,8 +12,9 @@ from drawing import random_complex
 from numba import njit
 
 import eulerscan as es
-from eulerscan.kernels import planning, reference, team, threads
-from eulerscan.kernels.addresses import array_at
+from eulerscan.kernels import reference
+from eulerscan.kernels.cpu import planning, team, threads
+from eulerscan.kernels.cpu.addresses import array_at
 
 
 def example():

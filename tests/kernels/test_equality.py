@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from numba import njit
 
 import eulerscan as es
-from eulerscan import kernels, testing
+from eulerscan import testing
+from eulerscan.kernels import operation as kernels
 from eulerscan.kernels import portable, reference
-from eulerscan.kernels.cells import make_cells, occupied
-from eulerscan.kernels.grid import make_grid
+from eulerscan.kernels.cpu.cells import make_cells, occupied
+from eulerscan.kernels.cpu.grid import make_grid
 
 KERNELS = {"eager": kernels.ect, "operation": torch.ops.eulerscan.ect, "portable": portable.ect}
 SCALES = [3.0, 40.0, 900.0, 1e5]

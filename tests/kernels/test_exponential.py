@@ -7,8 +7,8 @@ import pytest
 from numba import njit
 from numba.core.errors import TypingError
 
-from eulerscan.kernels.exponential import LARGEST, exponential
-from eulerscan.kernels.lanes import load, store
+from eulerscan.kernels.cpu.exponential import LARGEST, exponential
+from eulerscan.kernels.cpu.lanes import load, store
 
 
 @njit

@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.kernels import team, threads
+from eulerscan.kernels.cpu import team, threads
 
 
 def example(scale=20.0, *, weighted=True, dtype=torch.float64):
@@ -267,7 +267,7 @@ def test_openmp_is_found_where_torch_has_it():
 def test_threads_of_torch_help_and_stay():
     succeeds("""
         import os, threading, torch
-        from eulerscan.kernels import threads
+        from eulerscan.kernels.cpu import threads
         torch.set_num_threads(3)
         torch.rand(1_000_000).add(1)
         before, meet = set(os.listdir("/proc/self/task")), threading.Barrier(2)
@@ -329,7 +329,7 @@ def test_at_the_end_of_the_program_nobody_waits_for_threads(whose_threads):
     """Then no thread of Python runs but one."""
     succeeds(f"""
         import torch
-        from eulerscan.kernels import team, threads
+        from eulerscan.kernels.cpu import team, threads
         if {team._openmp is None}:
             team._openmp = None
         class Last:

@@ -53,7 +53,7 @@ def as_complex(shape: Shape) -> Complex:
     converter = _converter(shape)
     if converter is not None:
         module, function = converter
-        complex: Complex = getattr(importlib.import_module(f"{__package__}.convert.{module}"), function)(shape)
+        complex: Complex = getattr(importlib.import_module(f"eulerscan.convert.{module}"), function)(shape)
         return complex
     hint = " Is it the name of a file? eulerscan.read(path) reads one." if isinstance(shape, str) else ""
     raise TypeError(

@@ -16,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._validation import ascending_error
+from ..._validation import ascending_error
+from ..portable import SATURATION
 from . import compiled, threads
 from .addresses import addresses_of, plain
 from .lanes import WIDTH
 from .planning import DESCENDING, DISORDERED, OUTSIDE
-from .portable import SATURATION
 
 WORTH_A_THREAD = 1 << 17  # comparisons, in all directions
 VERTEX = 8  # comparisons that a vertex and its sigmoid are worth

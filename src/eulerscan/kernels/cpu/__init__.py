@@ -1,0 +1,1 @@
+"""The fast algorithm on the CPU, compiled by numba."""
