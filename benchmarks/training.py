@@ -25,8 +25,8 @@ from works import Report
 
 import eulerscan as es
 from eulerscan import datasets
-from eulerscan.models import ECTCNN
-from eulerscan.training import Training, train
+from eulerscan.nn.models import ECTCNN
+from eulerscan.training.loop import Training, train
 
 DENSE_BATCHES = 4
 PARTS_BATCHES = 40

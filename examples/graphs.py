@@ -14,8 +14,8 @@ import torch
 
 import eulerscan as es
 from eulerscan.datasets import Dataset
-from eulerscan.models import ECTCNN
-from eulerscan.training import Training, evaluate, train
+from eulerscan.nn.models import ECTCNN
+from eulerscan.training.loop import Training, evaluate, train
 
 # Corners of a drawing in the square from 0 to 2, and which of them are joined.
 LETTERS = {

@@ -14,9 +14,9 @@ import argparse
 import torch
 
 from eulerscan import datasets
-from eulerscan.augmentation import Augmentation
-from eulerscan.models import ECTDeepSets
-from eulerscan.training import Training, evaluate, train
+from eulerscan.nn.models import ECTDeepSets
+from eulerscan.training.augmentation import Augmentation
+from eulerscan.training.loop import Training, evaluate, train
 
 
 def main(num_shapes: int = 100, epochs: int = 40) -> float:

@@ -14,8 +14,8 @@ import argparse
 import torch
 
 import eulerscan as es
-from eulerscan.models import ECTMLP
-from eulerscan.training import Training, evaluate, train
+from eulerscan.nn.models import ECTMLP
+from eulerscan.training.loop import Training, evaluate, train
 
 
 def accuracy(directions: torch.Tensor, *, learn: bool, epochs: int, seeds: int) -> float:

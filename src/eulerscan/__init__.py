@@ -1,11 +1,12 @@
 """The Euler characteristic transform for PyTorch: exact and differentiable, for every kind of shape."""
 
-from . import convert, datasets, directions, distances, fitting, invariant, losses, models
+from . import convert, datasets, directions, distances, fitting, invariant
 from .complexes import Complex, collate
 from .complexes.coerce import as_complex
 from .convert import read
 from .functional import ect, thresholds
-from .layers import ECTLayer
+from .nn import losses, models
+from .nn.layers import ECTLayer
 from .variants import channels, derivative, ecc, sect, superlevel, wect
 
 __version__ = "0.1.0"

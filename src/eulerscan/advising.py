@@ -15,7 +15,7 @@ from .complexes.coerce import Shape, as_complex
 from .complexes.normalize import placed
 from .dividing import DivideBy
 from .grid import largest_norms, widened
-from .layers import ECTLayer
+from .nn.layers import ECTLayer
 from .resolution import Sampled, choose_directions, choose_thresholds, percent, yardstick_of
 
 

@@ -19,7 +19,7 @@ from PIL import Image
 from eulerscan.cli import main
 from eulerscan.convert import read
 from eulerscan.datasets import Dataset
-from eulerscan.runs import load
+from eulerscan.training.runs import load
 
 TINY = ["--model", "mlp", "--num-directions", "6", "--num-thresholds", "8", "--hidden", "12"]
 

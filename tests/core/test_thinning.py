@@ -2,7 +2,7 @@ import pytest
 import torch
 
 import eulerscan as es
-from eulerscan.models import ECTMLP
+from eulerscan.nn.models import ECTMLP
 from eulerscan.thinning import thin
 
 

@@ -10,7 +10,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import eulerscan as es
 from eulerscan.kernels import reference
-from eulerscan.models import ECTMLP
+from eulerscan.nn.models import ECTMLP
 
 SHAPE = random_complex(np.random.default_rng(3), num_points=9, top=2, dtype=torch.float64)
 THRESHOLDS = torch.linspace(-2, 2, 7, dtype=torch.float64)

@@ -6,10 +6,9 @@ import pytest
 import torch
 
 import eulerscan as es
-from eulerscan.architecture import Architecture
 from eulerscan.cli import main
 from eulerscan.datasets import Dataset
-from eulerscan.models import ECTCNN, Committee
+from eulerscan.nn.models import ECTCNN, Committee
 from eulerscan.paper import plans as reproducing
 from eulerscan.paper import running
 from eulerscan.paper.graphs import KINDS, GraphNetwork
@@ -18,7 +17,8 @@ from eulerscan.paper.numbers import PUBLISHED
 from eulerscan.paper.plans import PLANS, Run
 from eulerscan.paper.published import as_published
 from eulerscan.paper.rendering import render
-from eulerscan.training import Training, evaluate
+from eulerscan.training.architecture import Architecture
+from eulerscan.training.loop import Training, evaluate
 
 RESULTS = Path(__file__).parents[2] / "results"
 

@@ -16,7 +16,7 @@ from ..convert import READABLE, read, shapes_in
 from ..convert.files import IMAGES, is_on_white
 from ..folders import Failure, is_named, readable
 from ..grid import largest_norms
-from ..layers import ECTLayer
+from ..nn.layers import ECTLayer
 
 Files = Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...", help_behavior_hint="(required)")]
 Run = Annotated[Positional[Path], arg(metavar="RUN")]

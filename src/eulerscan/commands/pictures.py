@@ -10,9 +10,9 @@ import torch
 from .. import plot
 from ..complexes.simplices import NAMES
 from ..datasets import Dataset
-from ..layers import ECTLayer
+from ..nn.layers import ECTLayer
 from ..plot.drawing import EULER
-from ..runs import load
+from ..training.runs import load
 
 
 @torch.no_grad()

@@ -19,8 +19,8 @@ from .._tables import aligned, comma_separated
 from ..complexes import Complex, collate
 from ..datasets import Dataset
 from ..folders import Failure, load_folder, try_to_read
-from ..runs import Config, check_same_data, load
-from ..training import evaluate as score
+from ..training.loop import evaluate as score
+from ..training.runs import Config, check_same_data, load
 from .options import Files, Run, check_output, count_beyond, find_paths, report_failures
 
 SHAPES_AT_ONCE = 64

@@ -12,16 +12,17 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from .. import datasets, distributed
+from .. import datasets
 from .._imports import require
 from .._storage import replacing
 from .._tables import aligned
-from ..architecture import Architecture
 from ..datasets import Dataset
 from ..folders import Failure, load_folder
-from ..keeping import Epoch
-from ..runs import Config, start
-from ..training import Training
+from ..training import distributed
+from ..training.architecture import Architecture
+from ..training.loop import Training
+from ..training.resuming import Epoch
+from ..training.runs import Config, start
 from .options import count_beyond, parse_pairs, report_beyond, report_failures, report_white
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..augmentation import rotations
 from ..complexes import Complex, collate
 from ..complexes.simplices import faces, unique
+from ..training.augmentation import rotations
 from .dataset import Dataset
 
 CLASSES = ("sphere", "torus", "Möbius strip", "Klein bottle")

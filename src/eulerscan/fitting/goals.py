@@ -16,7 +16,7 @@ from ..complexes.coerce import Shape, as_complex
 from ..functional import ect
 from ..functional import thresholds as even_thresholds
 from ..grid import MARGIN
-from ..losses import soft_scale
+from ..nn.losses import soft_scale
 from .inverse import Transform, sharpest
 
 NUM_STAGES = 4

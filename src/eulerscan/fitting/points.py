@@ -15,7 +15,7 @@ from .._validation import positive
 from ..complexes import Complex
 from ..complexes.coerce import Shape
 from ..grid import MARGIN
-from ..losses import edge_length_loss, edge_lengths, laplacian_loss
+from ..nn.losses import edge_length_loss, edge_lengths, laplacian_loss
 from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of
 from .goals import Goal, for_points, one_complex
 from .inverse import Transform, back_project, uniform_in_ball

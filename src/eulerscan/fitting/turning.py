@@ -18,7 +18,7 @@ from ..complexes.coerce import Shape
 from ..functional import ect
 from ..functional import thresholds as even_thresholds
 from ..grid import MARGIN
-from ..losses import soft_scale
+from ..nn.losses import soft_scale
 from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of
 from .goals import Goal, checked_scales, not_sharper, one_complex, peak
 from .inverse import Transform

@@ -14,8 +14,8 @@ from .. import directions as spheres
 from .._imports import require
 from ..datasets import Dataset
 from ..functional import ect, thresholds
-from ..metrics import Metrics, confusion
-from ..seeding import generator
+from ..training.metrics import Metrics, confusion
+from ..training.rng import generator
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from typing import Any
 
 from torch import nn
 
-from ..architecture import Architecture
-from ..augmentation import Augmentation
-from ..models import MODELS
-from ..seeding import seeded
-from ..training import Training
+from ..nn.models import MODELS
+from ..training.architecture import Architecture
+from ..training.augmentation import Augmentation
+from ..training.loop import Training
+from ..training.rng import seeded
 from .graphs import GraphNetwork
 from .machines import SupportVectors
 from .numbers import SMALL_GRAPHS
@@ -56,7 +56,7 @@ class Run:
         as_published: Whether shapes are prepared as the published code did: see :mod:`.published`.
         timing_only: It serves to measure an epoch; its accuracy is not reported.
         sample: Number of shapes of each split, ``None`` for all of them.
-        members: So many models, each with first weights of its own, form a :class:`eulerscan.models.Committee`.
+        members: So many models, each with first weights of its own, form a :class:`eulerscan.nn.models.Committee`.
     """
 
     experiment: str

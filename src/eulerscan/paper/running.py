@@ -18,10 +18,10 @@ from torch import nn
 
 from .. import __version__, datasets
 from .._imports import progress_bar
-from ..architecture import Architecture
 from ..datasets import Dataset
-from ..models import Committee
-from ..training import Trained, evaluate, train
+from ..nn.models import Committee
+from ..training.architecture import Architecture
+from ..training.loop import Trained, evaluate, train
 from .machines import SupportVectors
 from .plans import GraphArchitecture, Run
 from .published import as_published

@@ -9,8 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from ._imports import require
-from ._storage import replacing
+from .._imports import require
+from .._storage import replacing
 
 
 def save_model(model: nn.Module, path: Path) -> None:

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from eulerscan import Complex, collate, datasets
-from eulerscan.architecture import Architecture
-from eulerscan.runs import Config, load, start
-from eulerscan.training import Training, evaluate
+from eulerscan.training.architecture import Architecture
+from eulerscan.training.loop import Training, evaluate
+from eulerscan.training.runs import Config, load, start
 
 SMALL = Architecture(model="mlp", num_directions=4, num_thresholds=5, hidden=(6,))
 

@@ -18,13 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .._imports import progress_bar
+from ..datasets import Dataset
 from . import distributed
-from ._imports import progress_bar
 from .augmentation import Augmentation
-from .datasets import Dataset
-from .keeping import Epoch, Kept
 from .metrics import Metrics, confusion
-from .seeding import generator, seeded
+from .resuming import Epoch, Kept
+from .rng import generator, seeded
 
 Schedule = Literal["constant", "cosine"]
 SelectBy = Literal["accuracy", "balanced_accuracy", "macro_f1", "loss", "last"]

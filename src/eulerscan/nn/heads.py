@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from ._validation import positive
+from .._validation import positive
 
 
 def connected(sizes: Sequence[int], dropout: float, normalise: bool = False) -> list[nn.Module]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .complexes import Complex
-from .grid import largest_norms
+from ..complexes import Complex
+from ..grid import largest_norms
 
 
 @dataclass(frozen=True)

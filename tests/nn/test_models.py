@@ -4,7 +4,7 @@ from drawing import random_complex
 
 import eulerscan as es
 from eulerscan import directions
-from eulerscan.models import ECTCNN, ECTMLP, MODELS, Committee, ECTDeepSets
+from eulerscan.nn.models import ECTCNN, ECTMLP, MODELS, Committee, ECTDeepSets
 
 
 @pytest.mark.parametrize(

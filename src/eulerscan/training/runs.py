@@ -18,15 +18,16 @@ from typing import Any
 
 import torch
 
-from . import __version__, checkpoints, distributed
-from ._storage import replacing
+from .. import __version__
+from .._storage import replacing
+from ..complexes import Complex
+from ..datasets import Dataset
+from ..nn.models import Classifier
+from . import checkpoints, distributed
 from .architecture import Architecture
-from .complexes import Complex
-from .datasets import Dataset
-from .keeping import Epoch
+from .loop import Trained, Training, evaluate, train
 from .metrics import Metrics
-from .models import Classifier
-from .training import Trained, Training, evaluate, train
+from .resuming import Epoch
 
 
 @dataclass(frozen=True)

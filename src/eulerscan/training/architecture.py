@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 from dataclasses import asdict, dataclass
 
-from . import directions
-from .dividing import DivideBy
-from .models import MODELS, Classifier
-from .seeding import seeded
+from .. import directions
+from ..dividing import DivideBy
+from ..nn.models import MODELS, Classifier
+from .rng import seeded
 
 
 @dataclass(frozen=True)

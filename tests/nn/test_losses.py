@@ -6,7 +6,7 @@ import torch
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.losses import ECTLoss, edge_length_loss, edge_lengths, laplacian_loss
+from eulerscan.nn.losses import ECTLoss, edge_length_loss, edge_lengths, laplacian_loss
 
 
 def circle(n, generator=None):

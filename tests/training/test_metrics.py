@@ -3,7 +3,7 @@ import pytest
 import torch
 from sklearn import metrics as sk
 
-from eulerscan.metrics import Metrics, confusion
+from eulerscan.training.metrics import Metrics, confusion
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from .complexes.coerce import Shape, as_complex
+from ..complexes.coerce import Shape, as_complex
 
 
 class Committee(nn.Module):
@@ -20,7 +20,7 @@ class Committee(nn.Module):
         members: Classifiers of the same classes. To train them is not the business of the committee.
 
     Example:
-        >>> from eulerscan.models import ECTCNN, ECTMLP
+        >>> from eulerscan.nn.models import ECTCNN, ECTMLP
         >>> Committee([ECTMLP(2, 3), ECTCNN(2, 3)])(torch.rand(8, 100, 2)).exp().sum(dim=1).allclose(torch.ones(8))
         True
     """

@@ -11,12 +11,12 @@ import pytest
 import torch
 
 import eulerscan as es
-from eulerscan.augmentation import Augmentation
 from eulerscan.datasets import Dataset
-from eulerscan.models import ECTMLP
-from eulerscan.seeding import generator as generator_of
-from eulerscan.seeding import seeded
-from eulerscan.training import Training, _class_weights, _learning_rate, _order, evaluate, train
+from eulerscan.nn.models import ECTMLP
+from eulerscan.training.augmentation import Augmentation
+from eulerscan.training.loop import Training, _class_weights, _learning_rate, _order, evaluate, train
+from eulerscan.training.rng import generator as generator_of
+from eulerscan.training.rng import seeded
 
 QUICK = Training(epochs=4, batch_size=7, learning_rate=0.01)
 
@@ -90,7 +90,7 @@ def test_options_that_came_later_do_not_keep_training_from_going_on(tmp_path, mo
     shorter = replace(QUICK, epochs=2)
     with monkeypatch.context() as patch:
         older = {name: value for name, value in asdict(shorter.augmentation).items() if name != "squeeze"} | options
-        patch.setattr("eulerscan.keeping.asdict", lambda settings: {**asdict(settings), "augmentation": older})
+        patch.setattr("eulerscan.training.resuming.asdict", lambda settings: {**asdict(settings), "augmentation": older})
         train(model(), polygons(), shorter, tmp_path, progress=False)
     if goes_on:
         assert len(train(model(), polygons(), shorter, tmp_path, progress=False).history) == 2
@@ -262,8 +262,8 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 import torch
 import eulerscan as es
-from eulerscan import distributed
-from eulerscan.training import evaluate, train
+from eulerscan.training import distributed
+from eulerscan.training.loop import evaluate, train
 from test_training import TOGETHER, model, polygons, weights_of
 
 torch.set_num_threads(1)

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from . import directions as spheres
-from ._validation import check_radius, positive
-from .complexes.coerce import Shape, as_complex
-from .complexes.normalize import placed
-from .dividing import DivideBy, check_divide_by, divided
-from .functional import ect
-from .functional import thresholds as even_thresholds
-from .variants import channels
+from .. import directions as spheres
+from .._validation import check_radius, positive
+from ..complexes.coerce import Shape, as_complex
+from ..complexes.normalize import placed
+from ..dividing import DivideBy, check_divide_by, divided
+from ..functional import ect
+from ..functional import thresholds as even_thresholds
+from ..variants import channels
 
 
 class ECTLayer(nn.Module):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import eulerscan as es
-from eulerscan.augmentation import Augmentation, rotations
+from eulerscan.training.augmentation import Augmentation, rotations
 
 
 def clouds(dim: int) -> es.Complex:

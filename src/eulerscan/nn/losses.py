@@ -7,10 +7,10 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from ._validation import check_radius
-from .complexes import Complex
-from .complexes.coerce import Shape
-from .dividing import DivideBy
+from .._validation import check_radius
+from ..complexes import Complex
+from ..complexes.coerce import Shape
+from ..dividing import DivideBy
 from .layers import ECTLayer
 
 Norm = Literal["squared", "absolute", "largest"]

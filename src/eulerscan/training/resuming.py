@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from . import checkpoints, distributed
 
 if TYPE_CHECKING:
-    from .training import Training
+    from .loop import Training
 
 Epoch = dict[str, Any]  # what is known of it, by name
 

@@ -14,14 +14,14 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ._validation import positive
-from .committee import Committee
-from .complexes.coerce import Shape, as_complex
-from .directions import loop, rings
+from .._validation import positive
+from ..complexes.coerce import Shape, as_complex
+from ..directions import loop, rings
+from ..thinning import thin
+from ..variants import derivative
+from .ensemble import Committee
 from .heads import EndToEnd, Pool, check_rings, check_sizes, connected
 from .layers import ECTLayer
-from .thinning import thin
-from .variants import derivative
 
 __all__ = ["ECTCNN", "ECTMLP", "Classifier", "Committee", "ECTDeepSets"]
 

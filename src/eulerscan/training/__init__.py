@@ -1,0 +1,1 @@
+"""Training of classifiers: the loop, its settings, checkpoints and runs."""
