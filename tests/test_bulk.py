@@ -35,7 +35,7 @@ from eulerscan.bulk import (
     shards as sharding,
 )
 from eulerscan.bulk.files import load_failures, parquet_metadata
-from eulerscan.folders import readable
+from eulerscan.datasets.folder import readable
 
 SMALL = Settings(3, 8, 10)
 SMOOTH = Settings(3, 8, 10, scale=20.0)

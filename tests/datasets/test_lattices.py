@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import eulerscan as es
 from eulerscan import datasets
 from eulerscan.datasets import mnist
-from eulerscan.datasets.lattice import triangulate
+from eulerscan.datasets.pixels import triangulate
 
 
 def alpha_complex(points: torch.Tensor, alpha: float) -> es.Complex:

@@ -17,7 +17,7 @@ from .._loading import uncollected
 from .._storage import replacing
 from .._tables import comma_separated
 from ..complexes import Complex
-from ..folders import Failure
+from ..datasets.folder import Failure
 from . import workers
 from .files import load_manifest, parquet_metadata, part_paths, write_parquet
 from .settings import Settings

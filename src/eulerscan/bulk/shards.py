@@ -12,7 +12,7 @@ import torch
 
 from ..complexes import Complex
 from ..convert.many import read_many
-from ..folders import Failure, reason
+from ..datasets.folder import Failure, reason
 from .files import Piece
 from .settings import Settings
 from .sources import Source

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..convert.many import read_many
 from ..convert.several import file_of, names_in
-from ..folders import Failure, is_named, reason, walk
+from ..datasets.folder import Failure, is_named, reason, walk
 
 
 class Source(NamedTuple):

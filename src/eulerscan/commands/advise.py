@@ -19,7 +19,7 @@ from ..advising import Advice
 from ..advising import advise as suggest
 from ..complexes import Complex, collate
 from ..convert.several import file_of
-from ..folders import Failure, try_to_read
+from ..datasets.folder import Failure, try_to_read
 from .options import Files, find_paths, parse_pairs, report_failures
 
 SETTINGS = ("unit_ball", "centre", "radius", "num_thresholds", "num_directions", "scale", "divide_by")

@@ -16,8 +16,8 @@ from .._storage import replacing
 from .._tables import comma_separated
 from ..bulk import Settings, Source, Transforms, load_transforms, transformed
 from ..bulk.files import holds_transforms, load_failures
+from ..datasets.folder import Failure
 from ..distances import check_p, distance_matrix
-from ..folders import Failure
 from ..pairs import KeptPairs
 from ..plot.distances import draw_distances
 from ..plot.figures import save

@@ -14,7 +14,7 @@ from ..complexes import Complex
 from ..complexes.normalize import placed
 from ..convert import READABLE, read, shapes_in
 from ..convert.files import IMAGES, is_on_white
-from ..folders import Failure, is_named, readable
+from ..datasets.folder import Failure, is_named, readable
 from ..grid import largest_norms
 from ..nn.layers import ECTLayer
 

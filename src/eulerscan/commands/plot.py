@@ -13,7 +13,7 @@ from .._imports import progress
 from .._validation import positive
 from ..complexes import Complex
 from ..convert import shapes_in
-from ..folders import Failure, try_to_read
+from ..datasets.folder import Failure, try_to_read
 from ..plot.overview import draw_overview
 from .options import check_output, parse_pairs, report_failures
 

@@ -18,7 +18,7 @@ from .._storage import replacing
 from .._tables import aligned, comma_separated
 from ..complexes import Complex, collate
 from ..datasets import Dataset
-from ..folders import Failure, load_folder, try_to_read
+from ..datasets.folder import Failure, load_folder, try_to_read
 from ..training.loop import evaluate as score
 from ..training.runs import Config, check_same_data, load
 from .options import Files, Run, check_output, count_beyond, find_paths, report_failures

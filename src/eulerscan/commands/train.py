@@ -17,7 +17,7 @@ from .._imports import require
 from .._storage import replacing
 from .._tables import aligned
 from ..datasets import Dataset
-from ..folders import Failure, load_folder
+from ..datasets.folder import Failure, load_folder
 from ..training import distributed
 from ..training.architecture import Architecture
 from ..training.loop import Training

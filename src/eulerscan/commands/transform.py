@@ -26,7 +26,7 @@ from ..bulk import (
 from ..bulk.files import ENDINGS, Piece, companion, load_manifest
 from ..bulk.parts import prepare
 from ..bulk.workers import one_thread
-from ..folders import Failure
+from ..datasets.folder import Failure
 from .options import Files, check_found, check_output, report_beyond, report_failures, report_others, report_white
 from .recipe import Recipe
 

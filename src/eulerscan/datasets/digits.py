@@ -7,7 +7,7 @@ import torch
 from .._imports import require
 from ..variants import weigh
 from .dataset import Dataset
-from .lattice import triangulate
+from .pixels import triangulate
 
 FORMS = {"points": 0, "graphs": 1, "meshes": 2, "pixels": 2}
 BRIGHTEST = 16

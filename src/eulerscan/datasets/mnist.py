@@ -13,8 +13,8 @@ from torch import Tensor
 from .._imports import progress
 from ..complexes import Complex, collate
 from .dataset import Dataset
-from .lattice import triangulate
-from .raw import Source, reading
+from .download import Source, reading
+from .pixels import triangulate
 
 FORMS = {"points": 0, "meshes": 2}
 CHUNK = 2000

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..complexes.coerce import as_complex
 from .dataset import Dataset
-from .raw import Source, reading
+from .download import Source, reading
 
 MOST_POINTS = 1024
 SCALE = 32767

@@ -10,8 +10,8 @@ from .._imports import progress
 from ..complexes import Complex, collate
 from ..variants import weigh
 from .dataset import Dataset
+from .download import Source, reading
 from .mnist import DIGITS, official_splits
-from .raw import Source, reading
 
 NEIGHBOURS = 8
 SIDE = 28  # pixels of an image

@@ -12,7 +12,7 @@ from .._imports import require
 from ..complexes import Complex
 from ..complexes.simplices import unique
 from .dataset import Dataset
-from .raw import Source, members, reading
+from .download import Source, members, reading
 
 # The addresses of torch_geometric.datasets.TUDataset.
 ORIGINAL = "https://www.chrsmrrs.com/graphkerneldatasets"

@@ -17,9 +17,9 @@ from ..complexes.coerce import Shape
 from ..grid import MARGIN
 from ..nn.losses import edge_length_loss, edge_lengths, laplacian_loss
 from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of
-from .goals import Goal, for_points, one_complex
 from .inverse import Transform, back_project, uniform_in_ball
-from .results import Fit, found
+from .objective import Goal, for_points, one_complex
+from .result import Fit, found
 
 Start = Literal["random", "back-projection"]
 Term = Callable[[Complex], Tensor]

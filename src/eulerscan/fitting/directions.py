@@ -20,9 +20,9 @@ from ..functional import thresholds as even_thresholds
 from ..grid import MARGIN
 from ..nn.losses import soft_scale
 from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of
-from .goals import Goal, checked_scales, not_sharper, one_complex, peak
 from .inverse import Transform
-from .results import Fit, found
+from .objective import Goal, checked_scales, not_sharper, one_complex, peak
+from .result import Fit, found
 
 PLACES = 256  # to look for a better direction on the circle: less than one and a half degrees apart
 

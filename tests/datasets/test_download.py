@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from eulerscan.datasets import load, mnist, places, raw
-from eulerscan.datasets.raw import Source
+from eulerscan.datasets.download import Source
 
 CONTENT = bytes(range(256)) * 3000
 STALLED = threading.Event()

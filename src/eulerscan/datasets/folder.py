@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ._imports import progress
-from .complexes import Complex, collate
-from .convert import READABLE, read, shapes_in
-from .datasets import Dataset
-from .datasets.splits import stratified
+from .._imports import progress
+from ..complexes import Complex, collate
+from ..convert import READABLE, read, shapes_in
+from . import Dataset
+from .splits import stratified
 
 _ENDINGS = frozenset(READABLE)
 FEWEST = 4  # shapes of a class: two for training, one for validation, one for testing

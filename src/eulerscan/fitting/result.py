@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..complexes import Complex
 from .descent import Course, Descent, Stopped
-from .goals import Goal
+from .objective import Goal
 
 
 @dataclass(frozen=True, eq=False)
