@@ -16,8 +16,8 @@ import numpy as np
 import trimesh
 
 import eulerscan as es
+from eulerscan.analysis.distances import distance_matrix
 from eulerscan.datasets.folder import readable
-from eulerscan.distances import distance_matrix
 
 
 def make_files(folder: Path, count: int) -> None:

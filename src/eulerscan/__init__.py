@@ -1,6 +1,7 @@
 """The Euler characteristic transform for PyTorch: exact and differentiable, for every kind of shape."""
 
-from . import convert, datasets, directions, distances, fitting, invariant
+from . import convert, datasets, directions, fitting
+from .analysis import distances, invariant
 from .complexes import Complex, collate
 from .complexes.coerce import as_complex
 from .convert import read

@@ -15,8 +15,8 @@ from tyro.conf import FlagCreatePairsOff
 from .._imports import progress
 from .._tables import aligned
 from .._validation import positive
-from ..advising import Advice
-from ..advising import advise as suggest
+from ..analysis.advice import Advice
+from ..analysis.advice import advise as suggest
 from ..complexes import Complex, collate
 from ..convert.several import file_of
 from ..datasets.folder import Failure, try_to_read

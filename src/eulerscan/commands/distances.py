@@ -14,11 +14,11 @@ from tyro.conf import arg
 from .._imports import progress_bar
 from .._storage import replacing
 from .._tables import comma_separated
+from ..analysis.distances import check_p, distance_matrix
+from ..analysis.pairs import KeptPairs
 from ..bulk import Settings, Source, Transforms, load_transforms, transformed
 from ..bulk.files import holds_transforms, load_failures
 from ..datasets.folder import Failure
-from ..distances import check_p, distance_matrix
-from ..pairs import KeptPairs
 from ..plot.distances import draw_distances
 from ..plot.figures import save
 from .options import Files, check_output, report_beyond, report_failures, report_others, report_white

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from .. import __version__
 from .._imports import progress_bar
-from ..aligning import Views, align
+from ..analysis.alignment import Views, align
+from ..analysis.invariant import circular_distance
+from ..analysis.pairs import KeptPairs
 from ..bulk import Settings, Source, Transforms
 from ..complexes import Complex
 from ..convert import read
 from ..dividing import DivideBy, divisors
-from ..invariant import circular_distance
-from ..pairs import KeptPairs
 
 
 def check_turned(settings: Settings, made: bool) -> None:

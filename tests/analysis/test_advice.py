@@ -6,8 +6,8 @@ import torch
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.advising import advise
-from eulerscan.resolution import MOST
+from eulerscan.analysis.advice import advise
+from eulerscan.analysis.resolution import MOST
 
 
 def star(points: int, *, wobble: float = 0.3) -> es.Complex:

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from eulerscan.pairs import KeptPairs
+from eulerscan.analysis.pairs import KeptPairs
 
 ORIGIN = {"names": ["a", "ü\n"], "p": "2"}
 

@@ -6,7 +6,7 @@ All of them are
 
 over a range of heights, with one curve for each of T directions. :func:`exact_distance` integrates the curves themselves;
 :func:`distance` and :func:`distance_matrix` take transforms, and so what the thresholds see of the curves.
-:mod:`eulerscan.invariant` has those that do not change when a shape is turned.
+:mod:`eulerscan.analysis.invariant` has those that do not change when a shape is turned.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import math
 import torch
 from torch import Tensor
 
-from ._validation import ascending_error, check_radius
-from .complexes import Complex
-from .complexes.coerce import Shape, as_complex
+from .._validation import ascending_error, check_radius
+from ..complexes import Complex
+from ..complexes.coerce import Shape, as_complex
 
 __all__ = ["distance", "distance_matrix", "exact_distance"]
 

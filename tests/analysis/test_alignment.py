@@ -5,10 +5,11 @@ import pytest
 import torch
 
 import eulerscan as es
-from eulerscan import aligning, testing
-from eulerscan.aligning import Views, _looked_up, _transformed, align
-from eulerscan.globe import Globe
-from eulerscan.invariant import rotation_distance
+from eulerscan import testing
+from eulerscan.analysis import alignment as aligning
+from eulerscan.analysis.alignment import Views, _looked_up, _transformed, align
+from eulerscan.analysis.globe import Globe
+from eulerscan.analysis.invariant import rotation_distance
 from eulerscan.rotations import NEIGHBOURS, different, nearby, principal, spread
 
 OPTIONS = {"p": 2, "candidates": 64, "starts": 2, "rounds": 8, "reflections": False}

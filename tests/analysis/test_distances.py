@@ -10,8 +10,8 @@ from hypothesis import given
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.distances import distance, distance_matrix, exact_distance
-from eulerscan.invariant import circular_distance, rotation_distance
+from eulerscan.analysis.distances import distance, distance_matrix, exact_distance
+from eulerscan.analysis.invariant import circular_distance, rotation_distance
 
 POWERS = [1, 2, 3.5, math.inf]
 LINE = torch.ones(1, 1, dtype=torch.float64)
@@ -162,7 +162,7 @@ PEAK = """
 import re, sys
 import torch
 from pathlib import Path
-from eulerscan.distances import distance_matrix
+from eulerscan.analysis.distances import distance_matrix
 
 def peak():
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])

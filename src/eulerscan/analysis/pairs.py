@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ._storage import replacing
+from .._storage import replacing
 
 Pair = tuple[int, int]
 

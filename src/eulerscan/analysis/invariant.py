@@ -7,10 +7,10 @@ import math
 import torch
 from torch import Tensor
 
-from ._validation import positive
-from .aligning import CANDIDATES, ROUNDS, STARTS, Alignment, Views, align
-from .complexes import Complex
-from .complexes.coerce import Shape, as_complex
+from .._validation import positive
+from ..complexes import Complex
+from ..complexes.coerce import Shape, as_complex
+from .alignment import CANDIDATES, ROUNDS, STARTS, Alignment, Views, align
 from .distances import check_p, check_pair, common, direct, scaled
 
 __all__ = ["Alignment", "circular_distance", "rotation_distance"]

@@ -15,13 +15,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from . import directions as spheres
-from .complexes import Complex
+from .. import directions as spheres
+from ..complexes import Complex
+from ..functional import ect
+from ..functional import thresholds as even_thresholds
+from ..rotations import angle_apart, different, nearby, principal, spread
 from .distances import distance, distance_matrix
-from .functional import ect
-from .functional import thresholds as even_thresholds
 from .globe import Globe, globe
-from .rotations import angle_apart, different, nearby, principal, spread
 
 CANDIDATES, STARTS, ROUNDS = 512, 8, 32
 EVERYWHERE = 4096  # directions, about
@@ -82,7 +82,7 @@ def align(
     rounds: int = ROUNDS,
     reflections: bool = False,
 ) -> Alignment:
-    """As :func:`~eulerscan.invariant.rotation_distance`, of shapes on one grid."""
+    """As :func:`~eulerscan.analysis.invariant.rotation_distance`, of shapes on one grid."""
     dim = a.complex.dim
     tried = spread(candidates, dim).to(a.directions)
     sure = torch.cat([tried[:1], principal(a.complex.points, b.complex.points, reflections=reflections)])

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ._validation import positive
-from .complexes import Complex
-from .complexes.coerce import Shape, as_complex
-from .complexes.normalize import placed
-from .dividing import DivideBy
-from .grid import largest_norms, widened
-from .nn.layers import ECTLayer
+from .._validation import positive
+from ..complexes import Complex
+from ..complexes.coerce import Shape, as_complex
+from ..complexes.normalize import placed
+from ..dividing import DivideBy
+from ..grid import largest_norms, widened
+from ..nn.layers import ECTLayer
 from .resolution import Sampled, choose_directions, choose_thresholds, percent, yardstick_of
 
 
