@@ -52,7 +52,7 @@ def main(steps: int = 600, folder: Path | None = None) -> dict[str, Fit]:
     for name, fit in fits.items():
         print(f"{name}: {100 * fit.loss / fit.start_loss:.3f} % of the first difference is left after {len(fit.history)} steps")
         if folder is not None:
-            es.convert.write(fit.shape, folder / f"{name}.ply")
+            es.io.write(fit.shape, folder / f"{name}.ply")
     return fits
 
 

@@ -4,8 +4,8 @@ from . import convert, datasets, directions, fitting
 from .analysis import distances, invariant
 from .complexes import Complex, collate
 from .complexes.coerce import as_complex
-from .convert import read
 from .functional import ect, thresholds
+from .io import read
 from .nn import losses, models
 from .nn.layers import ECTLayer
 from .variants import channels, derivative, ecc, sect, superlevel, wect
@@ -27,6 +27,7 @@ __all__ = [
     "ect",
     "fitting",
     "invariant",
+    "io",
     "losses",
     "models",
     "read",

@@ -8,8 +8,8 @@ from PIL import Image
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.convert import write
 from eulerscan.fitting import fit_points
+from eulerscan.io import write
 from eulerscan.plot.fits import Recorder
 
 

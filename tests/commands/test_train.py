@@ -17,8 +17,8 @@ import trimesh
 from PIL import Image
 
 from eulerscan.cli import main
-from eulerscan.convert import read
 from eulerscan.datasets import Dataset
+from eulerscan.io import read
 from eulerscan.training.runs import load
 
 TINY = ["--model", "mlp", "--num-directions", "6", "--num-thresholds", "8", "--hidden", "12"]

@@ -206,7 +206,7 @@ def test_many_images_are_what_they_are_alone():
 def test_blocks_of_images_are_joined_without_a_seam(monkeypatch):
     images = np.random.default_rng(0).random((7, 4, 4))
     whole = from_images(images)
-    monkeypatch.setattr("eulerscan.convert.freudenthal._BLOCK", 35)
+    monkeypatch.setattr("eulerscan.convert.cubical._BLOCK", 35)
     parts = from_images(images)
     assert torch.equal(whole.offsets, parts.offsets)
     assert torch.equal(whole.packed_simplices, parts.packed_simplices)

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from ..complexes import Complex
-from ..convert.many import read_many
 from ..datasets.folder import Failure, reason
+from ..io.batch import read_many
 from .files import Piece
 from .settings import Settings
 from .sources import Source

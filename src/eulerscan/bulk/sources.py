@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..convert.many import read_many
-from ..convert.several import file_of, names_in
 from ..datasets.folder import Failure, is_named, reason, walk
+from ..io.batch import read_many
+from ..io.landmarks import file_of, names_in
 
 
 class Source(NamedTuple):

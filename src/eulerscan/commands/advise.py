@@ -18,8 +18,8 @@ from .._validation import positive
 from ..analysis.advice import Advice
 from ..analysis.advice import advise as suggest
 from ..complexes import Complex, collate
-from ..convert.several import file_of
 from ..datasets.folder import Failure, try_to_read
+from ..io.landmarks import file_of
 from .options import Files, find_paths, parse_pairs, report_failures
 
 SETTINGS = ("unit_ball", "centre", "radius", "num_thresholds", "num_directions", "scale", "divide_by")

@@ -11,8 +11,8 @@ import torch
 from tyro.conf import Positional, arg
 
 from ..complexes import Complex
-from ..convert import WRITABLE, write
 from ..fitting import Fit, fit_points
+from ..io import WRITABLE, write
 from ..plot.fits import Recorder, animate, draw_points
 from .options import check_output, read_one
 from .plot import FIGURES

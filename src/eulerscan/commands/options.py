@@ -12,10 +12,10 @@ from tyro.conf import Positional, arg
 
 from ..complexes import Complex
 from ..complexes.normalize import placed
-from ..convert import READABLE, read, shapes_in
-from ..convert.files import IMAGES, is_on_white
 from ..datasets.folder import Failure, is_named, readable
 from ..grid import largest_norms
+from ..io import READABLE, read, shapes_in
+from ..io.read import IMAGES, is_on_white
 from ..nn.layers import ECTLayer
 
 Files = Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...", help_behavior_hint="(required)")]

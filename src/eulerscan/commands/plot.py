@@ -12,8 +12,8 @@ from tyro.conf import Positional, arg
 from .._imports import progress
 from .._validation import positive
 from ..complexes import Complex
-from ..convert import shapes_in
 from ..datasets.folder import Failure, try_to_read
+from ..io import shapes_in
 from ..plot.overview import draw_overview
 from .options import check_output, parse_pairs, report_failures
 

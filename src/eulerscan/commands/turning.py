@@ -17,8 +17,8 @@ from ..analysis.invariant import circular_distance
 from ..analysis.pairs import KeptPairs
 from ..bulk import Settings, Source, Transforms
 from ..complexes import Complex
-from ..convert import read
 from ..dividing import DivideBy, divisors
+from ..io import read
 
 
 def check_turned(settings: Settings, made: bool) -> None:

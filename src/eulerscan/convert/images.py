@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .._validation import check_bool
 from ..complexes import Complex
-from .freudenthal import cubes, lattice_points
+from .cubical import cubes, lattice_points
 
 _Array = np.ndarray[Any, Any]
 Pixels = Literal["cells", "vertices"]

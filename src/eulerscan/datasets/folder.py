@@ -12,7 +12,7 @@ import torch
 
 from .._imports import progress
 from ..complexes import Complex, collate
-from ..convert import READABLE, read, shapes_in
+from ..io import READABLE, read, shapes_in
 from . import Dataset
 from .splits import stratified
 
@@ -77,7 +77,7 @@ def load_folder(folder: Path, *, seed: int = 0, **options: Any) -> tuple[Dataset
 def readable(folder: Path, failures: list[Failure] | None = None) -> list[Path]:
     """The shapes in a folder and its sub-folders, by the ending of their files, in order of their names.
 
-    A file of several has a path for each (:func:`~eulerscan.convert.shapes_in`). What cannot be opened or named goes to
+    A file of several has a path for each (:func:`~eulerscan.io.shapes_in`). What cannot be opened or named goes to
     ``failures``, and is an error without such a list.
     """
     problems: list[Failure] = []

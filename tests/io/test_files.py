@@ -7,7 +7,8 @@ from PIL import Image
 from writing import FORMATS, MESHES, PLY, RING, array, arrays, picture, save, written
 
 import eulerscan as es
-from eulerscan.convert import READABLE, from_image
+from eulerscan.convert import from_image
+from eulerscan.io import READABLE
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -13,9 +13,9 @@ import torch
 
 from ..complexes import Complex, collate
 from ..complexes.simplices import unique
-from .files import read
-from .merging import first_of_equals
-from .plainfiles import Mesh, plain_mesh, triangles_of
+from ..convert.merging import first_of_equals
+from .plain_mesh import Mesh, plain_mesh, triangles_of
+from .read import read
 
 _Array = np.ndarray[Any, Any]
 _OPTIONS = {"merge", "dtype"}

@@ -15,13 +15,13 @@ import torch
 from .._imports import require
 from .._validation import check_bool
 from ..complexes import Complex
-from .images import from_image, grey_pages, light_corners, stacked
-from .meshfiles import read_mesh
-from .networkx import read_graph
-from .objfiles import read_obj
-from .pointfiles import read_arrays
-from .several import file_of, read_several
-from .tablefiles import read_table
+from ..convert.images import from_image, grey_pages, light_corners, stacked
+from .arrays import read_arrays
+from .graphs import read_graph
+from .landmarks import file_of, read_several
+from .mesh import read_mesh
+from .obj import read_obj
+from .tables import read_table
 
 ENDINGS = {
     **{f".{kind}": kind for kind in ("obj", "ply", "off", "stl", "glb", "gltf", "npy", "npz", "xyz", "csv", "graphml", "gml")},
@@ -64,7 +64,7 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
       ``points``, and perhaps ``edges [2, n]``, ``triangles [3, n]`` and ``tetrahedra [4, n]``, in NPZ.
     - Landmarks of many specimens, one complex each: TPS, and CSV, TSV and TXT with a specimen a line, whose first line names
       x1, y1, x2, y2 and so on. ``path/name`` is a single one of them, by its name, and
-      :func:`~eulerscan.convert.shapes_in` lists them.
+      :func:`~eulerscan.io.shapes_in` lists them.
     - Graphs whose nodes have coordinates: GraphML, GML. Option ``positions`` of :func:`from_networkx`.
     - Images: PNG, TIFF, JPEG, BMP. The options of :func:`from_image`.
 

@@ -9,8 +9,8 @@ from PIL import Image
 from writing import MESHES, PLY, RING, array, arrays, picture, save, written
 
 import eulerscan as es
-from eulerscan.convert import READABLE
-from eulerscan.convert.many import read_many
+from eulerscan.io import READABLE
+from eulerscan.io.batch import read_many
 
 GARBAGE = b"\x07" + np.random.default_rng(0).bytes(3000)
 

@@ -10,7 +10,7 @@ import torch
 
 from .._imports import require
 from ..complexes import Complex
-from .trimesh import from_trimesh
+from ..convert.trimesh import from_trimesh
 
 
 def read_mesh(path: Path, *, kind: str, merge: bool = True, dtype: torch.dtype | None = None) -> Complex:

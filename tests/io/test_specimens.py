@@ -6,7 +6,7 @@ import torch
 from writing import written
 
 import eulerscan as es
-from eulerscan.convert import shapes_in
+from eulerscan.io import shapes_in
 
 TPS = """LM=3
 0.0 0.0

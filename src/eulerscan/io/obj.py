@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from ..complexes import Complex
-from .trimesh import Part, assembled
+from ..convert.trimesh import Part, assembled
 
 _Array = np.ndarray[Any, Any]
 

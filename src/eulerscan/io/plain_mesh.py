@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .files import ENDINGS, recognised
-from .meshfiles import CHECKS
-from .objfiles import obj_part
+from .mesh import CHECKS
+from .obj import obj_part
+from .read import ENDINGS, recognised
 
 _Array = np.ndarray[Any, Any]
 _PLAIN = np.dtype([("corners", "<i8", 3)])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .naming import choose_names
-from .tablefiles import Row, cells_of, check_widths, has_row_names, lines_of, numbers_of, separator_of
+from .tables import Row, cells_of, check_widths, has_row_names, lines_of, numbers_of, separator_of
 
 _Array = np.ndarray[Any, Any]
 MENTIONED = re.compile(rb"[xX][._ -]?\d|\d[._ -]?[xX]")  # in the first bytes of every such table, and of hardly any other

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 import eulerscan as es
-from eulerscan.convert import WRITABLE, write
-from eulerscan.convert.writing import MESHES, POINTS
+from eulerscan.io import WRITABLE, write
+from eulerscan.io.write import MESHES, POINTS
 
 TETRAHEDRON = es.Complex(torch.rand(4, 3), [torch.tensor([[0], [1], [2], [3]])]).closure()
 SPHERE = es.Complex(TETRAHEDRON.points, TETRAHEDRON.simplices[:2])
@@ -66,4 +66,4 @@ def test_what_a_format_cannot_hold_is_named_and_nothing_is_left_behind(shape, na
 
 
 def test_everything_writable_is_readable():
-    assert set(WRITABLE) <= set(es.convert.READABLE)
+    assert set(WRITABLE) <= set(es.io.READABLE)

@@ -6,8 +6,8 @@ import torch
 import trimesh
 
 import eulerscan as es
-from eulerscan.convert.many import read_many
-from eulerscan.convert.plainfiles import plain_mesh
+from eulerscan.io.batch import read_many
+from eulerscan.io.plain_mesh import plain_mesh
 
 
 @pytest.fixture

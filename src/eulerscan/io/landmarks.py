@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from ..complexes import Complex
-from .pointfiles import cloud
-from .tablefiles import read_table, text_of
-from .tpsfiles import tps_specimens
-from .widetables import MENTIONED, wide_specimens
+from .arrays import cloud
+from .tables import read_table, text_of
+from .tps import tps_specimens
+from .wide_tables import MENTIONED, wide_specimens
 
 _Array = np.ndarray[Any, Any]
 _KINDS = {".tps": "tps", ".csv": "csv", ".tsv": "csv", ".txt": "csv"}

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ..complexes import Complex
-from .pointfiles import cloud
+from .arrays import cloud
 
 _Array = np.ndarray[Any, Any]
 _Lines = Sequence[tuple[int, str]]  # their numbers in the file, and they
