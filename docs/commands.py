@@ -7,8 +7,8 @@ import io
 import os
 from pathlib import Path
 
-from eulerscan.cli import main
-from eulerscan.commands import COMMANDS
+from eulerscan.cli.commands import COMMANDS
+from eulerscan.cli.main import main
 
 PARTS = {"data": ("list", "prepare")}
 

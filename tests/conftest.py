@@ -76,7 +76,7 @@ def mirror(monkeypatch):
 @pytest.fixture
 def run(capsys):
     """Run a command line, check its exit code, and give what it wrote to standard output and standard error."""
-    from eulerscan.cli import main
+    from eulerscan.cli.main import main
 
     def call(*arguments, status: int = 0) -> tuple[str, str]:
         with pytest.raises(SystemExit) as exit:

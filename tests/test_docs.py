@@ -14,8 +14,8 @@ from types import ModuleType
 import pytest
 
 import eulerscan as es
-from eulerscan import commands
-from eulerscan.cli import main
+from eulerscan.cli import commands
+from eulerscan.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

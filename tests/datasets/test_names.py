@@ -2,7 +2,7 @@ import pytest
 import tyro
 
 from eulerscan import datasets
-from eulerscan.commands import data as command
+from eulerscan.cli.commands import data as command
 from eulerscan.datasets import registry
 
 NAMES = "letter-low letter-med letter-high bzr cox2 dhfr mnist mnist-superpixels modelnet40 digits manifolds"

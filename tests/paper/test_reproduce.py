@@ -6,16 +6,16 @@ import pytest
 import torch
 
 import eulerscan as es
-from eulerscan.cli import main
+from eulerscan.cli.main import main
 from eulerscan.datasets import Dataset
 from eulerscan.nn.models import ECTCNN, Committee
 from eulerscan.paper import plans as reproducing
 from eulerscan.paper import running
+from eulerscan.paper.classifiers import SupportVectors
 from eulerscan.paper.graphs import KINDS, GraphNetwork
-from eulerscan.paper.machines import SupportVectors
-from eulerscan.paper.numbers import PUBLISHED
 from eulerscan.paper.plans import PLANS, Run
-from eulerscan.paper.published import as_published
+from eulerscan.paper.published import PUBLISHED
+from eulerscan.paper.quirks import as_published
 from eulerscan.paper.rendering import render
 from eulerscan.training.architecture import Architecture
 from eulerscan.training.loop import Training, evaluate

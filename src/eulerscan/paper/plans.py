@@ -21,9 +21,9 @@ from ..training.architecture import Architecture
 from ..training.augmentation import Augmentation
 from ..training.loop import Training
 from ..training.rng import seeded
+from .classifiers import SupportVectors
 from .graphs import GraphNetwork
-from .machines import SupportVectors
-from .numbers import SMALL_GRAPHS
+from .published import SMALL_GRAPHS
 
 LATER = {"squeeze": 0.0}  # options that some results are older than, as they were then
 COMMITTEE = 15  # networks of 4,183 parameters have 62,745

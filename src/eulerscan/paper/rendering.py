@@ -10,7 +10,7 @@ from typing import Any
 from .. import plot
 from .._storage import replacing
 from .._tables import comma_separated, markdown
-from .numbers import PUBLISHED, SECONDS
+from .published import PUBLISHED, SECONDS
 from .running import Record
 
 Cells = dict[tuple[str, str], list[Record]]

@@ -22,9 +22,9 @@ from ..datasets import Dataset
 from ..nn.models import Committee
 from ..training.architecture import Architecture
 from ..training.loop import Trained, evaluate, train
-from .machines import SupportVectors
+from .classifiers import SupportVectors
 from .plans import GraphArchitecture, Run
-from .published import as_published
+from .quirks import as_published
 
 Record = dict[str, Any]
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from eulerscan.commands import COMMANDS
+from eulerscan.cli.commands import COMMANDS
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -72,7 +72,7 @@ def test_json_holds_the_same(run, clouds):
 def test_of_many_files_some_are_looked_at_evenly(run, clouds):
     out, _ = run("advise", clouds, "--max-files", 4, "--no-unit-ball")
     assert "4 of 20 shapes were looked at. Those that were not may be larger." in out
-    from eulerscan.commands.advise import _evenly
+    from eulerscan.cli.advise import _evenly
 
     assert _evenly(list(range(10)), 4) == [0, 3, 6, 9]
     assert _evenly(list(range(3)), 4) == [0, 1, 2]

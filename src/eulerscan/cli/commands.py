@@ -12,12 +12,12 @@ from .advise import advise
 from .distances import distances
 from .explore import explore
 from .fit import fit
+from .help import in_one_line, without_none
 from .plot import plot
 from .predict import evaluate, predict
 from .reproduce import reproduce
 from .train import train
 from .transform import transform
-from .wording import in_one_line, without_none
 
 DataCommand = (
     Annotated[None, subcommand("list", constructor=data_sets.list_datasets)]

@@ -8,7 +8,7 @@ from typing import Literal
 from tyro.conf import Positional
 
 from .._validation import positive
-from ..paper.optimising import FIGURES, run_figure
+from ..paper.optimization import FIGURES, run_figure
 from ..paper.plans import PLANS
 from ..paper.rendering import render
 from ..paper.running import read, run_plan

@@ -319,7 +319,7 @@ def test_a_command_loads_only_what_it_needs_and_forks_what_is_loaded(folder, tmp
     """A second run needs no kernels; neither run needs trimesh for plain meshes, nor dask, nor scipy."""
     code = """
         import sys
-        from eulerscan.cli import main
+        from eulerscan.cli.main import main
         try:
             main(sys.argv[1:])
         finally:
@@ -370,7 +370,7 @@ def test_a_tolerance_is_no_way_to_merge(run, folder, tmp_path):
 
 
 def test_a_process_forks_only_while_it_has_one_thread_and_no_kernels(monkeypatch):
-    command = importlib.import_module("eulerscan.commands.transform")
+    command = importlib.import_module("eulerscan.cli.transform")
     monkeypatch.setattr(command.sys, "platform", "linux")
     monkeypatch.setattr(command.threading, "active_count", lambda: 1)
     monkeypatch.delitem(sys.modules, "numba", raising=False)

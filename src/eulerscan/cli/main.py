@@ -1,4 +1,4 @@
-"""The command line: ``eulerscan COMMAND``. Each command is a function in :mod:`eulerscan.commands`."""
+"""The command line: ``eulerscan COMMAND``. Each command is a function in :mod:`eulerscan.cli.commands`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from . import __version__
-from ._imports import require
-from ._loading import uncollected
+from .. import __version__
+from .._imports import require
+from .._loading import uncollected
 
 DESCRIPTION = """The Euler characteristic transform: classify, fit and compare shapes.
 
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with uncollected():
             tyro = require("tyro", extra="cli")
             from .commands import COMMANDS
-            from .commands.wording import WORDS, in_short
+            from .help import WORDS, in_short
     except ModuleNotFoundError as error:
         sys.exit(f"error: {error}")
     # What a command raises on bad input names the input: people need the text, not the way it took.

@@ -5,7 +5,7 @@ import pytest
 import trimesh
 from PIL import Image
 
-from eulerscan.commands.plot import _titles
+from eulerscan.cli.plot import _titles
 
 
 @pytest.fixture

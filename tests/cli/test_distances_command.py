@@ -14,7 +14,7 @@ import trimesh
 from PIL import Image
 
 import eulerscan as es
-from eulerscan.commands import turning
+from eulerscan.cli.commands import turning
 from eulerscan.plot.distances import draw_distances
 from eulerscan.rotations import spread
 
@@ -214,8 +214,8 @@ def test_a_call_that_was_killed_is_gone_on_with(run, boxes, tmp_path, monkeypatc
     """By a signal that nobody can answer, as a cluster sends it."""
     code = f"""
         import os, signal
-        from eulerscan.cli import main
-        from eulerscan.commands import turning
+        from eulerscan.cli.main import main
+        from eulerscan.cli.commands import turning
         align, done = turning.align, []
         def deadly(*views, **options):
             if len(done) == 3:

@@ -16,7 +16,7 @@ import torch
 import trimesh
 from PIL import Image
 
-from eulerscan.cli import main
+from eulerscan.cli.main import main
 from eulerscan.datasets import Dataset
 from eulerscan.io import read
 from eulerscan.training.runs import load
@@ -95,7 +95,7 @@ def test_an_interruption_says_how_to_go_on(run, folder, tmp_path, monkeypatch):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(importlib.import_module("eulerscan.commands.train"), "start", stopped)
+    monkeypatch.setattr(importlib.import_module("eulerscan.cli.train"), "start", stopped)
     _, err = run("train", "--folder", folder, *TINY, "--output", tmp_path / "out", status=130)
     assert err.startswith(f"finished epochs are kept in {tmp_path / 'out' / 'seed-0'}: the same command with --resume goes on")
 
