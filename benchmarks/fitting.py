@@ -177,7 +177,7 @@ def inverse() -> Iterator[Trial]:
 
 def speed() -> Iterator[Trial]:
     cloud = es.Complex(sphere(10_000, torch.Generator().manual_seed(0)))
-    surface = mesh(10_000, np.random.default_rng(0), spatial=True).to(torch.float32).unit_ball()
+    surface = mesh(10_000, np.random.default_rng(0), spatial=True).to(torch.float32).normalized("unit_ball")
     for name, complex in (("cloud", cloud), ("mesh", surface)):
         for scale in (8.0, 115.0):
             steps = {kind: _step(complex, scale, kind == "dense") for kind in ("ours", "dense")}
@@ -199,7 +199,7 @@ def _step(complex: es.Complex, scale: float, dense: bool) -> Callable[[], object
     wanted = es.ect(complex, directions, thresholds, scale=scale) + 1
     state = complex.points.clone().requires_grad_()
     optimiser = torch.optim.Adam([state], lr=1e-5)
-    levels = (complex.packed_simplices, complex.offsets, complex.rows)
+    levels = (complex.packed.simplices, complex.offsets, complex.rows)
 
     def transform() -> Tensor:
         if dense:

@@ -120,7 +120,7 @@ def _grid() -> Complex:
     across, down = (torch.stack([one.reshape(-1), two.reshape(-1)]) for one, two in _neighbours(index))
     edges = torch.cat([across, down, torch.stack([a, d])], dim=1)
     triangles = torch.cat([torch.stack([a, b, d]), torch.stack([a, c, d])], dim=1)
-    return Complex(points, [edges, triangles]).unit_ball()
+    return Complex(points, [edges, triangles]).normalized("unit_ball")
 
 
 def _neighbours(index: Tensor) -> list[tuple[Tensor, Tensor]]:

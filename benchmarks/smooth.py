@@ -161,14 +161,14 @@ def _outcome(transform: Transform, problem: Problem) -> tuple[Tensor, Tensor, Te
 def _dense(problem: Problem, ect: Callable[..., Tensor] = reference.ect) -> Transform:
     complex, thresholds = problem.complex, problem.thresholds
     scale = torch.tensor(problem.scale, dtype=thresholds.dtype)
-    layout = (complex.packed_weights, complex.packed_simplices, complex.offsets, complex.rows)
+    layout = (complex.packed.weights, complex.packed.simplices, complex.offsets, complex.rows)
     return lambda points, directions: ect(points, directions, thresholds, scale, *layout)
 
 
 def _one_graph(problem: Problem) -> Transform:
     """The statement of the reference without what a compiler cannot look through."""
     complex, thresholds, scale = problem.complex, problem.thresholds, problem.scale
-    parts = list(levels(None, complex.packed_simplices, complex.offsets, complex.rows))
+    parts = list(levels(None, complex.packed.simplices, complex.offsets, complex.rows))
 
     def ect(points: Tensor, directions: Tensor) -> Tensor:
         heights = points @ directions.T

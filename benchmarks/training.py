@@ -41,7 +41,7 @@ class Dense(nn.Module):
 
     def forward(self, batch: Any) -> Tensor:
         layer = self.model.transform
-        points = es.as_complex(batch).unit_ball().points
+        points = es.as_complex(batch).normalized("unit_ball").points
         heights = points @ layer.directions.T
         vertices = torch.sigmoid(layer.scale * (layer.thresholds - heights[:, :, None]))
         tops = heights[batch.edge_index].amax(dim=0)
@@ -114,7 +114,7 @@ def parts(dataset: datasets.Dataset) -> Report:
         if i == 5:
             seconds.clear()
         shapes, labels = timed("assembling the batch", lambda at=indices: dataset.__getitems__(at))
-        ball = timed("unit ball", lambda of=shapes: of.unit_ball())
+        ball = timed("unit ball", lambda of=shapes: of.normalized("unit_ball"))
         curves = timed("transform, forward", lambda of=ball: layer(of))
         cut = curves.detach().requires_grad_()
         loss = timed("head, forward", lambda x=cut, y=labels: nn.functional.cross_entropy(model.head(x), y))

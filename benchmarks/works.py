@@ -47,7 +47,7 @@ def meshes(count: int, num_points: int, *, seed: int = 0, spatial: bool = False)
     In float32 some vertices would be exactly level, and then several gradients are right.
     """
     rng = np.random.default_rng(seed)
-    return es.collate([mesh(num_points, rng, spatial=spatial) for _ in range(count)]).unit_ball()
+    return es.collate([mesh(num_points, rng, spatial=spatial) for _ in range(count)]).normalized("unit_ball")
 
 
 class Problem(NamedTuple):

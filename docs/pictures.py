@@ -46,7 +46,7 @@ def letter(text: str) -> es.Complex:
     flat = torch.linalg.det(corners[1:].sub(corners[0]).movedim(0, 1)).abs() < 1e-6
     kept = columns[:, torch.from_numpy(_inside(polygons, corners.mean(dim=0).numpy())) & ~flat]
     used, numbers = torch.unique(kept, return_inverse=True)
-    return es.Complex(mesh.points[used].float(), [numbers]).closure().unit_ball()
+    return es.Complex(mesh.points[used].float(), [numbers]).closure().normalized("unit_ball")
 
 
 def _along(polygon: np.ndarray, step: float) -> np.ndarray:

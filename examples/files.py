@@ -43,7 +43,7 @@ def main(folder: Path, output: Path) -> float:
     print(f"Euler characteristics that occur: {sorted(set(shapes.euler_characteristic().tolist()))}")
 
     # Curves in increasing order at every height: which direction sees what does not matter then, nor how a shape lies.
-    transforms = es.ect(shapes.unit_ball(), es.directions.fibonacci(128), es.thresholds(64)).sort(dim=1).values
+    transforms = es.ect(shapes.normalized("unit_ball"), es.directions.fibonacci(128), es.thresholds(64)).sort(dim=1).values
     output.mkdir(parents=True, exist_ok=True)
     table = np.column_stack([[path.name for path in paths], transforms.flatten(1).int().numpy()])
     np.savetxt(output / "transforms.csv", table, fmt="%s", delimiter=",")

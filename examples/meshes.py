@@ -28,7 +28,7 @@ def main(num_shapes: int = 100, epochs: int = 40) -> float:
         values = data.shapes.euler_characteristic()[data.labels == label].unique().tolist()
         print(f"{name}: Euler characteristic {values}")
     torch.manual_seed(0)
-    model = ECTDeepSets(dim=3, num_classes=4, num_directions=32, num_thresholds=32, increments=True)
+    model = ECTDeepSets(dim=3, num_classes=4, num_directions=32, num_thresholds=32, derivative=True)
     settings = Training(epochs=epochs, learning_rate=0.003, batch_size=32, augmentation=Augmentation(tumble=True))
     trained = train(model, data, settings)
     scores = evaluate(model, data, "test")

@@ -25,7 +25,7 @@ def accuracy(directions: torch.Tensor, *, learn: bool, epochs: int, seeds: int) 
     for seed in range(seeds):
         torch.manual_seed(seed)
         model = ECTMLP(
-            2, 10, directions=directions, learn_directions=learn, num_thresholds=32, hidden=(64, 64), increments=True
+            2, 10, directions=directions, learn_directions=learn, num_thresholds=32, hidden=(64, 64), derivative=True
         )
         train(model, data, Training(epochs=epochs, learning_rate=0.003, seed=seed), progress=False)
         scores.append(100 * evaluate(model, data, "test").accuracy)

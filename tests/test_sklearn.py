@@ -64,7 +64,7 @@ def test_centred_shapes_keep_their_size():
 def test_the_features_are_the_transform_direction_after_direction(rng):
     points = rng.normal(size=(4, 10, 3))
     step = ECTTransformer(5, 7).fit(points)
-    unit = es.as_complex(points).unit_ball()
+    unit = es.as_complex(points).normalized("unit_ball")
     directions, thresholds = es.directions.fibonacci(5, dtype=torch.float64), es.thresholds(7, dtype=torch.float64)
     expected = es.ect(unit, directions, thresholds)
     features = step.transform(points)

@@ -1,20 +1,42 @@
 """The Euler characteristic transform for PyTorch: exact and differentiable, for every kind of shape."""
 
-from . import convert, datasets, directions, fitting
-from .analysis import distances, invariant
-from .complexes import Complex, collate
-from .complexes.coerce import as_complex
-from .functional import ect, thresholds
-from .io import read
-from .nn import losses, models
-from .nn.layers import ECTLayer
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from . import directions
+from ._version import __version__
+from .complexes import Complex, as_complex, collate
+from .config import ECTConfig
+from .functional import ect
+from .grid import thresholds
+from .nn import ECTLayer
 from .variants import channels, derivative, ecc, sect, superlevel, wect
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from . import analysis, convert, datasets, fitting, io
+    from .analysis import distances, invariant
+    from .io import read
+    from .nn import losses, models
+
+# Loaded on first use: `import eulerscan` needs no reader, no data set and no model.
+_LAZY = {
+    "analysis": ".analysis",
+    "convert": ".convert",
+    "datasets": ".datasets",
+    "distances": ".analysis.distances",
+    "fitting": ".fitting",
+    "invariant": ".analysis.invariant",
+    "io": ".io",
+    "losses": ".nn.losses",
+    "models": ".nn.models",
+}
 
 __all__ = [
     "Complex",
+    "ECTConfig",
     "ECTLayer",
+    "__version__",
+    "analysis",
     "as_complex",
     "channels",
     "collate",
@@ -36,3 +58,15 @@ __all__ = [
     "thresholds",
     "wect",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "read":
+        return import_module(".io", __name__).read
+    if name in _LAZY:
+        return import_module(_LAZY[name], __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

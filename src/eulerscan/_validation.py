@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,6 +27,12 @@ def check_bool(value: bool, name: str) -> None:
     """A switch. A number would pass for one, though whoever gives it means something else: a tolerance, say."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, got {value!r}.")
+
+
+def check_choice(value: object, name: str, choices: Sequence[str], *, optional: bool = False) -> None:
+    """One of a few words, or ``None`` where that is an option."""
+    if value not in choices and not (optional and value is None):
+        raise ValueError(f"{name} must be {'None or ' if optional else ''}one of {', '.join(choices)}, got {value!r}.")
 
 
 def check_radius(radius: float) -> None:
@@ -52,6 +60,19 @@ def is_mapped(tensor: Tensor) -> bool:
             return True
         tensor = torch._C._functorch.get_unwrapped(tensor)
     return torch._C._functorch.is_legacy_batchedtensor(tensor)
+
+
+def as_tensor(array: Any, name: str) -> Tensor:
+    """A NumPy array as a tensor, sharing memory where torch can. Tensors are returned unchanged."""
+    if isinstance(array, Tensor):
+        return array
+    array = np.asarray(array)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold numbers, got an array of {array.dtype}.")
+    if array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
 def check_points(points: Tensor) -> None:
@@ -160,6 +181,25 @@ def _check_columns(name: str, columns: Tensor, num_points: int, batch: Tensor, d
 def _some(values: Tensor) -> str:
     """A few of the values, for an error text."""
     return f"[{', '.join(str(v) for v in values[:6].tolist())}{', ...' if len(values) > 6 else ''}]"
+
+
+def check_vertex_weights(weights: Any, points: Tensor) -> Tensor:
+    """Weights ``[V]`` of the vertices, in the dtype of the points."""
+    weights = as_tensor(weights, "weights")
+    if weights.is_complex():
+        raise TypeError(f"weights must be real, got {weights.dtype}.")
+    count = len(points)
+    if weights.shape != (count,):
+        hint = " Weights of simplices are an argument of Complex." if weights.ndim == 1 and len(weights) > count else ""
+        hint = " Use weights.reshape(-1)." if weights.numel() == count else hint
+        raise ValueError(f"weights must have one entry a vertex, shape [{count}], got {list(weights.shape)}.{hint}")
+    if weights.device != points.device:
+        raise ValueError(f"weights must be on {points.device} like the points, got {weights.device}.")
+    converted: Tensor = weights.to(points.dtype)
+    if not _is_finite(converted):
+        bad = weights[~torch.isfinite(converted)][0].item()
+        raise ValueError(f"weights must be finite in the dtype of the points, {points.dtype}, got {bad}.")
+    return converted
 
 
 def check_weights(

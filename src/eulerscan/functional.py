@@ -1,4 +1,4 @@
-"""The Euler characteristic transform as a function: the readable statement of the mathematics."""
+"""The Euler characteristic transform as a function."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from ._validation import check_radius, positive
-from .complexes import Complex
-from .complexes.coerce import Shape, as_complex
+from .complexes import Complex, Shape, as_complex
 from .kernels import operation
 
-_NUMBERS = (float, int, Real)  # Real comes last: it includes the others, but takes longer to ask
+_NUMBERS = (float, int, Real)  # Real last: it includes the others, but is slow to check
 _LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float32, torch.float64)}
 
 
@@ -27,9 +25,8 @@ def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | 
     With a finite ``scale`` :math:`\lambda` every simplex :math:`\sigma` counts
     :math:`S(\lambda (t - h(\sigma)))` instead of 0 or 1, where S is the sigmoid and :math:`h(\sigma)` the height of its
     highest vertex. The result is then differentiable in points, directions, thresholds and scale. In the
-    weights it always is. Forward mode, further derivatives and :mod:`torch.func` go through operations of torch, which
-    take longer; under :func:`torch.vmap` these need memory for every simplex, direction and threshold, and a scale that it
-    maps over must be finite.
+    weights it always is. Forward mode, second derivatives and :mod:`torch.func` use torch operations, which are slower;
+    under :func:`torch.vmap` they need memory for every simplex, direction and threshold, and a mapped scale must be finite.
 
     Args:
         shape: A :class:`Complex`, or anything :func:`as_complex` understands.
@@ -47,12 +44,12 @@ def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | 
         tensor([[[0., 1., 0.]]])
     """
     complex = as_complex(shape)
-    points, weights = complex.points, complex.packed_weights
+    points, offsets, rows, simplices, weights = complex.packed
     _check_grid(points, directions, thresholds)
     _warn_of_missing_faces(complex)
     dtypes = (points.dtype, directions.dtype, thresholds.dtype)
     dtype = torch.float64 if torch.float64 in dtypes else torch.float32
-    if dtypes != (dtype, dtype, dtype):  # ``to`` takes its time even where there is nothing to do
+    if dtypes != (dtype, dtype, dtype):  # ``to`` has a cost even if there is nothing to do
         points, directions, thresholds = points.to(dtype), directions.to(dtype), thresholds.to(dtype)
     return operation.ect(
         points,
@@ -60,27 +57,10 @@ def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | 
         thresholds,
         _scale(scale, points),
         None if weights is None else weights.to(dtype),
-        complex.packed_simplices,
-        complex.offsets,
-        complex.rows,
+        simplices,
+        offsets,
+        rows,
     )
-
-
-def thresholds(
-    n: int, radius: float = 1.1, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
-) -> Tensor:
-    """Evenly spaced heights from ``-radius`` to ``radius``, symmetric to the last bit.
-
-    The default leaves room around the unit ball: a vertex of norm 1 does not sit on the last threshold.
-
-    >>> thresholds(5, radius=1.0)
-    tensor([-1.0000, -0.5000,  0.0000,  0.5000,  1.0000])
-    """
-    positive(n, "n")
-    check_radius(radius)
-    steps = 2 * torch.arange(n, dtype=torch.float64) - (n - 1)
-    # Moved at the end: not every device has float64.
-    return (steps * (radius / max(1, n - 1))).to(device=device, dtype=dtype or torch.get_default_dtype())
 
 
 def _check_grid(points: Tensor, directions: Tensor, thresholds: Tensor) -> None:
@@ -103,14 +83,14 @@ def _check_grid(points: Tensor, directions: Tensor, thresholds: Tensor) -> None:
 
 
 def _scale(scale: float | Tensor, points: Tensor) -> float | Tensor:
-    """``scale`` as a number, not rounded, or a tensor without axes. That it is positive is checked where its value is read."""
+    """``scale`` as a number, or as a tensor without axes. The kernel checks that it is positive, where it reads the value."""
     if isinstance(scale, Tensor):
         if scale.numel() != 1 or scale.is_complex():
             raise ValueError(f"scale must be one real number, got {scale.dtype} of shape {list(scale.shape)}.")
         return scale.to(points).reshape(())
     if isinstance(scale, bool) or not isinstance(scale, _NUMBERS):
         raise TypeError(f"scale must be a number or a tensor with one, got {type(scale).__name__}.")
-    # What is too large for the dtype is the exact transform.
+    # Too large for the dtype: the exact transform.
     return math.inf if scale > _LARGEST[points.dtype] else float(scale)
 
 
@@ -118,7 +98,7 @@ def _warn_of_missing_faces(complex: Complex) -> None:
     for rows in complex.rows:
         if rows > 2 and rows - 1 not in complex.rows and not torch.compiler.is_compiling():
             warnings.warn(
-                f"shape has {rows - 1}-simplices but no {rows - 2}-simplices: it is not a complex, and only what is "
-                "listed counts. shape.closure() adds the missing faces; or were the simplices passed transposed?",
+                f"shape has {rows - 1}-simplices but no {rows - 2}-simplices: it is not a complex, and only listed simplices "
+                "count. shape.closure() adds the missing faces. Or did you pass the simplices transposed?",
                 stacklevel=3,
             )

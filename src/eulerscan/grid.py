@@ -1,36 +1,69 @@
-"""How far shapes reach from the origin, and the radius that sees all of them."""
+"""The grid on which curves are sampled: thresholds, the radius that they cover, and the scale that fits their step."""
 
 from __future__ import annotations
+
+from numbers import Real
 
 import torch
 from torch import Tensor
 
+from ._validation import check_radius, positive
 from .complexes import Complex
 
 MARGIN = 1.1
-"""Times the largest norm: no vertex lies on the last threshold. It is the margin of ``thresholds()`` around the unit ball."""
+"""Radius over largest norm: no vertex lies on the last threshold."""
 
 
-def largest_norms(complex: Complex) -> Tensor:
-    """``[B]``: the norm of the furthest vertex of each complex, 0 where there is none.
+def thresholds(
+    n: int, radius: float = MARGIN, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+) -> Tensor:
+    """Evenly spaced heights from ``-radius`` to ``radius``, symmetric to the last bit.
 
-    >>> largest_norms(Complex(torch.tensor([[3.0, 4.0], [1.0, 0.0]])))
-    tensor([5.])
+    The default leaves a margin around the unit ball: a vertex of norm 1 does not lie on the last threshold.
+
+    >>> thresholds(5, radius=1.0)
+    tensor([-1.0000, -0.5000,  0.0000,  0.5000,  1.0000])
     """
-    norms = torch.linalg.vector_norm(complex.points, dim=1)
-    largest: Tensor = norms.new_zeros(complex.num_complexes).scatter_reduce(0, complex.batch, norms, "amax")
-    return largest
+    positive(n, "n")
+    check_radius(radius)
+    steps = 2 * torch.arange(n, dtype=torch.float64) - (n - 1)
+    # Moved last: not every device has float64.
+    return (steps * (radius / max(1, n - 1))).to(device=device, dtype=dtype or torch.get_default_dtype())
+
+
+def scale_of_step(num_thresholds: int, radius: float = MARGIN, *, steps: float = 1.0) -> float:
+    """The scale at which the sigmoid rises, from 12 % to 88 %, over ``steps`` steps of the grid.
+
+    A much steeper sigmoid leaves gradients only to the few vertices close to a threshold. With a much flatter one,
+    neighboring thresholds say the same.
+
+    >>> scale_of_step(23, radius=1.1)
+    40.0
+    """
+    positive(num_thresholds, "num_thresholds")
+    check_radius(radius)
+    if isinstance(steps, bool) or not isinstance(steps, Real | float | int):
+        raise TypeError(f"steps must be a number, got {type(steps).__name__}.")
+    if not steps > 0:  # NaN too
+        raise ValueError(f"steps must be positive, got {steps}.")
+    return 4 / (float(steps) * (2 * radius / max(1, num_thresholds - 1)))
+
+
+def soft_scale(radius: float = MARGIN) -> float:
+    """The scale at which the paper optimizes coordinates: 8 for a radius of 1.1, inversely proportional to the radius."""
+    check_radius(radius)
+    return 8.8 / radius
 
 
 def radius_of(*complexes: Complex) -> float:
-    """A tenth more than the largest norm of any vertex of any of the complexes.
+    """The largest norm of a vertex of any of the complexes, plus the margin.
 
     >>> radius_of(Complex(torch.tensor([[3.0, 4.0]])), Complex(torch.tensor([[1.0]])))
     5.5
     """
-    return widened(max((float(norm) for complex in complexes for norm in largest_norms(complex)), default=0.0))
+    return with_margin(max((float(norm) for complex in complexes for norm in complex.largest_norms()), default=0.0))
 
 
-def widened(reach: float) -> float:
-    """The radius for shapes that reach so far: a tenth more, or that of the unit ball where all vertices are at the origin."""
-    return MARGIN * (reach or 1.0)
+def with_margin(norm: float) -> float:
+    """The radius for shapes of this largest norm; that of the unit ball for shapes of norm 0."""
+    return MARGIN * (norm or 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal
 
@@ -14,14 +15,12 @@ from torch import Tensor
 
 from . import directions as spheres
 from ._imports import require
-from ._validation import positive
-from .complexes import Complex
-from .complexes.coerce import as_complex, as_tensor
-from .complexes.normalize import placed
-from .dividing import DivideBy, check_divide_by, divided
-from .functional import thresholds as even_thresholds
-from .grid import largest_norms, widened
-from .variants import VARIANTS, Variant
+from ._validation import as_tensor, positive
+from .complexes import Complex, as_complex
+from .complexes.normalize import DivideBy, Normalize
+from .config import ECTConfig
+from .grid import with_margin
+from .variants import Variant
 
 _base = require("sklearn.base", extra="sklearn")
 _parallel = require("sklearn.utils.parallel", extra="sklearn")
@@ -51,12 +50,11 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
             largest norms of the shapes there. A learned radius is made larger by a tenth.
         quantile: From 0 to 1.
         scale: Steepness of the sigmoid that replaces the step; ``inf`` is the exact transform.
-        variant: ``"ect"``; ``"sect"``, smoothed by integration; ``"derivative"``, the growth of the curves from threshold to
-            threshold; ``"superlevel"``, from above; or ``"channels"``, vertices, edges and faces counted apart, as many as
-            there are in :meth:`fit`.
-        unit_ball: Whether to centre each shape and scale it to the unit ball first. Turn it off where place and size matter.
-        centre: Whether to centre each shape and keep its size, in place of ``unit_ball``. The radius is then in the units of
-            the shapes: ``radius="max"`` finds it.
+        variant: ``"ect"``; ``"sect"``, smoothed by integration; ``"superlevel"``, downward; or ``"channels"``, with vertices,
+            edges and faces counted separately, up to the largest dimension in :meth:`fit`.
+        derivative: Whether to take the difference of each curve from one threshold to the next.
+        normalize: ``"unit_ball"`` centers each shape and scales it to norm 1. Use ``"center"`` if size matters, and ``None`` if
+            position does too; the radius is then in the units of the shapes, and ``radius="max"`` finds it.
         divide_by: What the transform of each shape is divided by: its number of ``"vertices"`` or ``"simplices"``, or its
             ``"peak"``. A curve of a cloud grows with the number of points, so clouds of different sizes need ``"vertices"``.
         directions: ``"uniform"``, evenly spread; ``"random"``; or an array ``[num_directions, dim]``.
@@ -72,7 +70,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         radius_: Largest height that is looked at.
         directions_: ``[num_directions, dim]``.
         thresholds_: ``[num_thresholds]``.
-        max_dim_: Dimension of the last channel, where there are channels.
+        config_: The :class:`~eulerscan.ECTConfig` with these settings.
 
     Example:
         >>> from sklearn.pipeline import make_pipeline
@@ -94,8 +92,8 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         quantile: float = 0.95,
         scale: float = math.inf,
         variant: Variant = "ect",
-        unit_ball: bool = True,
-        centre: bool = False,
+        derivative: bool = False,
+        normalize: Normalize | None = "unit_ball",
         divide_by: DivideBy | None = None,
         directions: Any = "uniform",
         dim: int | None = None,
@@ -109,8 +107,8 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         self.quantile = quantile
         self.scale = scale
         self.variant = variant
-        self.unit_ball = unit_ball
-        self.centre = centre
+        self.derivative = derivative
+        self.normalize: Any = normalize
         self.divide_by = divide_by
         self.directions = directions
         self.dim = dim
@@ -120,27 +118,30 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
 
     def fit(self, X: Any, y: Any = None) -> ECTTransformer:  # noqa: N803
         """Learn the dimension of space from the shapes, and the radius and the number of channels where they are wanted."""
-        if self.variant not in VARIANTS:
-            raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {self.variant!r}.")
+        config = ECTConfig(
+            num_directions=_whole(self.num_directions, "num_directions"),
+            num_thresholds=_whole(self.num_thresholds, "num_thresholds"),
+            scale=self.scale,
+            variant=self.variant,
+            derivative=self.derivative,
+            normalize=self.normalize,
+            divide_by=self.divide_by,
+        )
         if self.dtype not in ("float64", "float32"):
             raise ValueError(f'dtype must be "float64" or "float32", got {self.dtype!r}.')
-        check_divide_by(self.divide_by)
-        num_directions = _whole(self.num_directions, "num_directions")
-        num_thresholds = _whole(self.num_thresholds, "num_thresholds")
         norms, last, dim = [], 0, None
         for part in self._parts(X, reset=True):
             complex = self._complex(*part, dim)
             dim = complex.dim
-            norms.append(largest_norms(complex).numpy())
-            last = max([last, *(rows - 1 for rows, n in zip(complex.rows, complex.counts[1:], strict=True) if n)])
+            norms.append(complex.normalized(self.normalize).largest_norms().numpy())
+            last = max(last, complex.max_dim)
         if dim is None:
             raise ValueError("X has no shapes: 0 sample(s), while a minimum of 1 is required by ECTTransformer.")
         self.dim_ = dim
         self.radius_ = self._radius(np.concatenate(norms))
-        self.directions_ = self._directions(num_directions, dim)
-        self.thresholds_ = even_thresholds(num_thresholds, self.radius_, dtype=self._dtype).numpy()
-        if self.variant == "channels":
-            self.max_dim_ = last
+        self.config_ = replace(config, radius=self.radius_, max_dim=last if self.variant == "channels" else None)
+        self.directions_ = self._directions(config.num_directions, dim)
+        self.thresholds_ = self.config_.thresholds().to(self._dtype).numpy()
         return self
 
     def transform(self, X: Any) -> _Array:  # noqa: N803
@@ -158,7 +159,9 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         return np.array(self._names(), dtype=object)
 
     def _names(self) -> list[str]:
-        kinds = [f"channels_s{k}" for k in range(self.max_dim_ + 1)] if self.variant == "channels" else [self.variant]
+        name = f"{self.variant}_derivative" if self.derivative else self.variant
+        channels = range(self.config_.num_channels(self.dim_))
+        kinds = [f"{name}_s{k}" for k in channels] if self.variant == "channels" else [name]
         grid = [f"d{i}_t{j}" for i in range(len(self.directions_)) for j in range(len(self.thresholds_))]
         return [f"{kind}_{place}" for kind in kinds for place in grid]
 
@@ -200,7 +203,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         complex = as_complex(shapes).to("cpu", self._dtype)
         if dim is not None and complex.dim != dim:
             raise ValueError(f"X must have points of dimension {dim} like the shapes in fit, got {complex.dim}.")
-        return placed(complex, unit_ball=self.unit_ball, centre=self.centre)
+        return complex
 
     def _one(self, shape: Any, number: int, dim: int | None) -> Complex:
         """One shape of a list."""
@@ -218,10 +221,8 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
     def _features(self, shapes: Any, start: int) -> _Array:
         complex = self._complex(shapes, start, self.dim_)
         grid = (torch.from_numpy(self.directions_), torch.from_numpy(self.thresholds_))
-        options = {"max_dim": self.max_dim_} if self.variant == "channels" else {}
         with torch.no_grad():
-            transform = VARIANTS[self.variant](complex, *grid, scale=self.scale, **options)
-            features: _Array = divided(transform, complex, self.divide_by).flatten(1).numpy()
+            features: _Array = self.config_.transform(complex, *grid).flatten(1).numpy()
         return features
 
     def _radius(self, norms: _Array) -> float:
@@ -230,13 +231,13 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
             if not 0 <= self.quantile <= 1:
                 raise ValueError(f"quantile must be from 0 to 1, got {self.quantile}.")
             reached = largest if self.radius == "max" else float(np.quantile(norms, self.quantile))
-            return widened(reached)
+            return with_margin(reached)
         if not isinstance(self.radius, Real):
             raise ValueError(f'radius must be a number, "max" or "quantile", got {self.radius!r}.')
         if largest > self.radius:
             warnings.warn(
                 f"{np.mean(norms > self.radius):.0%} of the shapes reach beyond radius={self.radius:g}, where nothing is seen "
-                f'of them: up to {largest:.4g}. radius="max" looks at all, and unit_ball=True brings them within 1.',
+                f'of them: up to {largest:.4g}. radius="max" looks at all, and normalize="unit_ball" brings them within 1.',
                 stacklevel=3,
             )
         return float(self.radius)

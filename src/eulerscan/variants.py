@@ -1,28 +1,27 @@
-"""Relatives of the transform: one curve, smoothed, weighted, from above, differentiated, and taken apart by dimension.
+"""Variants of the transform: one curve, smooth (SECT), weighted (WECT), superlevel, derivative, per-dimension channels.
 
-Each takes what :func:`ect` takes and is differentiable where it is.
+Each takes the arguments of :func:`ect` and is differentiable where it is.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from ._validation import ascending_error
-from .complexes import Complex
-from .complexes.coerce import Shape, as_complex, as_tensor
+from .complexes import Complex, Shape, as_complex
+from .complexes.complex import Extend
 from .functional import ect
 
-Extend = Literal["max", "min", "mean"]
-Variant = Literal["ect", "sect", "derivative", "superlevel", "channels"]
+Variant = Literal["ect", "sect", "superlevel", "channels"]
 
 
 def ecc(shape: Shape, direction: Tensor, thresholds: Tensor, *, scale: float | Tensor = math.inf) -> Tensor:
-    """Euler characteristic curve: the transform in one direction.
+    """Euler characteristic curve (ECC): the transform in one direction.
 
     Entry ``[b, 0, j]`` is the Euler characteristic of the part of complex ``b`` at or below height ``thresholds[j]``.
 
@@ -45,15 +44,14 @@ def ecc(shape: Shape, direction: Tensor, thresholds: Tensor, *, scale: float | T
 
 
 def sect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | Tensor = math.inf) -> Tensor:
-    """Smooth Euler characteristic transform: each curve minus its mean, integrated over height.
+    """Smooth Euler characteristic transform (SECT): each curve minus its mean, integrated over height.
 
     Entry ``[b, i, j]`` is the integral, from ``thresholds[0]`` to ``thresholds[j]``, of the curve of complex ``b`` in direction
-    ``directions[i]`` minus the mean of that curve between the first and the last threshold. A curve keeps its value from a
-    threshold to the next, and steps may differ in width. So the first entry and the last are zero, and the value of the
-    curve at the last threshold does not count.
+    ``directions[i]`` minus its mean between the first and the last threshold. Curves are constant from one threshold to the
+    next, and steps may differ in width. So the first and the last entry are zero, and the value at the last threshold does
+    not count.
 
-    Where every height of a vertex is among the thresholds, this is the integral of the curve itself; elsewhere that of
-    what the thresholds see of it.
+    If all heights of vertices are among the thresholds, this is the exact integral of the curve.
 
     Args:
         shape, directions, thresholds, scale: As in :func:`ect`.
@@ -70,7 +68,7 @@ def sect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float |
         return torch.zeros_like(curves)
     above_first = thresholds.double() - thresholds[0].double()
     integrals = torch.nn.functional.pad((curves[..., :-1].double() * above_first.diff()).cumsum(dim=-1), (1, 0))
-    # Not one by one minus the mean: this way the last entry is zero to the bit.
+    # Subtracting the mean at the end makes the last entry exactly zero.
     share = above_first / torch.where(above_first[-1] > 0, above_first[-1], 1.0)
     return (integrals - share * integrals[..., -1:]).to(curves.dtype)
 
@@ -84,13 +82,13 @@ def wect(
     extend: Extend = "max",
     scale: float | Tensor = math.inf,
 ) -> Tensor:
-    """Weighted Euler characteristic transform: every simplex counts as much as it weighs.
+    """Weighted Euler characteristic transform (WECT): every simplex counts with its weight.
 
     Entry ``[b, i, j]`` is the weight of the vertices minus that of the edges plus that of the triangles and so on, in the
     part of complex ``b`` at or below height ``thresholds[j]`` in direction ``directions[i]``.
 
-    :func:`ect` gives the same for a shape that has weights. This function refuses one without, and takes weights of the
-    vertices.
+    :func:`ect` gives the same for a weighted shape. This function also takes weights of the vertices, and raises an error
+    if there are none.
 
     Args:
         shape, directions, thresholds, scale: As in :func:`ect`.
@@ -104,20 +102,18 @@ def wect(
         tensor([[[2., 2.]]])
     """
     complex = as_complex(shape)
-    if extend not in get_args(Extend):
-        raise ValueError(f"extend must be one of {', '.join(get_args(Extend))}, got {extend!r}.")
     if weights is not None:
-        complex = weigh(complex, weights, extend)
-    elif complex.packed_weights is None:
-        raise ValueError("wect needs weights and the shape has none. Give those of the vertices, weights=[V], or use ect().")
+        complex = complex.with_weights(weights, extend)
+    elif complex.weights is None:
+        raise ValueError("weights must be given, [V], since the shape has none. For the unweighted transform use ect().")
     return ect(complex, directions, thresholds, scale=scale)
 
 
 def superlevel(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | Tensor = math.inf) -> Tensor:
-    """Euler characteristic transform from above.
+    """Superlevel Euler characteristic transform: the sweep goes downward.
 
     Entry ``[b, i, j]`` is the Euler characteristic of the part of complex ``b`` that lies at or above height
-    ``thresholds[j]`` in direction ``directions[i]``: of the simplices all of whose vertices do.
+    ``thresholds[j]`` in direction ``directions[i]``: the simplices all of whose vertices do.
 
     Args:
         shape, directions, thresholds, scale: As in :func:`ect`.
@@ -131,17 +127,17 @@ def superlevel(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: f
             raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}.")
     if thresholds.ndim != 1:
         raise ValueError(f"thresholds must have shape [H], got {list(thresholds.shape)}.")
-    if not torch.compiler.is_compiling() and bool((thresholds.diff() < 0).any()):  # before they are turned over
+    if not torch.compiler.is_compiling() and bool((thresholds.diff() < 0).any()):  # before they are flipped
         raise ascending_error(thresholds)
-    # Upside down, above is below. Rounding knows no sign, so ties stay ties.
+    # Negated, above is below. Rounding is symmetric, so ties stay ties.
     return ect(shape, -directions, -thresholds.flip(-1), scale=scale).flip(-1)
 
 
 def derivative(transform: Tensor) -> Tensor:
-    """How much each curve grows from one threshold to the next.
+    """Difference of each curve from one threshold to the next.
 
-    Entry ``[..., j]`` is what the curve gains from threshold ``j - 1`` to ``j``; the first is its first value, what there is
-    up to there. Nothing is lost: a cumulative sum gives the curves again.
+    Entry ``[..., j]`` is the value at threshold ``j`` minus that at ``j - 1``; the first entry is the first value. A
+    cumulative sum restores the curves.
 
     Args:
         transform: ``[B, T, H]``, or of any other shape with thresholds on the last axis.
@@ -161,14 +157,14 @@ def channels(
     scale: float | Tensor = math.inf,
     max_dim: int | None = None,
 ) -> Tensor:
-    """Vertices, edges, triangles and so on apart, each counted by itself.
+    """Per-dimension channels: vertices, edges, triangles and so on, each counted separately.
 
     Entry ``[b, k, i, j]`` is the number of k-simplices of complex ``b`` at or below height ``thresholds[j]`` in direction
     ``directions[i]``, or their weight. The sum over k with alternating signs is :func:`ect`.
 
     Args:
         shape, directions, thresholds, scale: As in :func:`ect`.
-        max_dim: Dimension of the last channel, so that shapes with and without faces have equally many. By default
+        max_dim: Dimension of the last channel, so that shapes with and without faces have equally many channels. By default
             the largest in the batch.
 
     Returns:
@@ -197,46 +193,22 @@ def channels(
 
 
 def _only(complex: Complex, level: int) -> Complex:
-    """The simplices of one level, all counted with a plus. Vertices must stay, but weigh nothing if they are not that level."""
+    """The simplices of one level, with sign +1. Vertices of other levels keep their place but get weight 0."""
     counts, weights = complex.counts, complex.weights
     sign = 1 if level == 0 or complex.rows[level - 1] % 2 else -1
     own = sign * (complex.points.new_ones(counts[level]) if weights is None else weights[level])
     offsets = torch.zeros_like(complex.offsets)
     offsets[[0, level]] = complex.offsets[[0, level]]
-    empty = complex.packed_simplices[:0]
+    empty = complex.packed.simplices[:0]
     simplices = empty if level == 0 else complex.simplices[level - 1].reshape(-1)
     packed = own if level == 0 else torch.cat([own.new_zeros(counts[0]), own])
-    return Complex._make(complex.points, offsets, complex.rows, simplices, packed)
-
-
-def weigh(complex: Complex, weights: Any, extend: Extend = "max") -> Complex:
-    """The complex with weights of the vertices, and those of the simplices that follow from them."""
-    weights = as_tensor(weights, "weights")
-    if weights.is_complex():
-        raise TypeError(f"weights must be real numbers, got {weights.dtype}.")
-    count = len(complex.points)
-    if weights.shape != (count,):
-        hint = " Weights of simplices belong to the Complex." if weights.ndim == 1 and len(weights) > count else ""
-        hint = " Use weights.reshape(-1)." if weights.numel() == count else hint
-        raise ValueError(f"weights must have one entry a vertex, shape [{count}], got {list(weights.shape)}.{hint}")
-    if weights.device != complex.device:
-        raise ValueError(f"weights must be on {complex.device} like the points, got {weights.device}.")
-    weights = weights.to(complex.points.dtype)
-    if not bool(torch.isfinite(weights).all()):
-        bad = weights[~torch.isfinite(weights)][0].item()
-        raise ValueError(f"weights must be finite in the dtype of the points, {complex.points.dtype}, got {bad}.")
-    parts = [weights]
-    for columns in complex.simplices:
-        corners = weights[columns]
-        parts.append(getattr(corners, {"max": "amax", "min": "amin", "mean": "mean"}[extend])(dim=0))
-    return Complex._make(complex.points, complex.offsets, complex.rows, complex.packed_simplices, torch.cat(parts))
+    return Complex.from_packed(complex.packed._replace(offsets=offsets, simplices=simplices, weights=packed))
 
 
 VARIANTS: Mapping[Variant, Callable[..., Tensor]] = {
     "ect": ect,
     "sect": sect,
-    "derivative": lambda *grid, scale: derivative(ect(*grid, scale=scale)),
     "superlevel": superlevel,
     "channels": channels,
 }
-"""By name, for settings: each takes a shape, directions, thresholds and ``scale=``."""
+"""By name, for configurations: each takes a shape, directions, thresholds and ``scale=``."""

@@ -52,9 +52,9 @@ def test_thresholds_predict_a_curve_as_well_as_the_reason_says(shape):
     advice = advise(shape, unit_ball=True, tolerance=0.05)
     thresholds = es.thresholds(2 * advice.num_thresholds - 1, advice.radius, dtype=torch.float64)
     directions = es.directions.uniform(31, shape.dim, dtype=torch.float64)
-    curves = es.ect(shape.unit_ball(), directions, thresholds)[0]
+    curves = es.ect(shape.normalized("unit_ball"), directions, thresholds)[0]
     predicted = (curves[:, :-1:2] + curves[:, 2::2]) / 2
-    unit = es.ect(shape.unit_ball(), directions, es.thresholds(65, advice.radius, dtype=torch.float64)).abs().mean()
+    unit = es.ect(shape.normalized("unit_ball"), directions, es.thresholds(65, advice.radius, dtype=torch.float64)).abs().mean()
     error = (curves[:, 1::2] - predicted).abs().mean() / unit
     assert error <= 0.05
     assert f"{100 * error:.2g} % off" in advice.reasons["num_thresholds"]
@@ -96,7 +96,7 @@ def test_sizes_and_places_that_differ_ask_for_the_unit_ball():
     moved = advise(shape.with_points(shape.points + 10))
     assert moved.unit_ball
     assert "14.1 from the origin" in moved.reasons["unit_ball"]
-    there = advise(shape.unit_ball())
+    there = advise(shape.normalized("unit_ball"))
     assert not there.unit_ball
     assert "in the unit ball already" in there.reasons["unit_ball"]
 

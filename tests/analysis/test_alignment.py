@@ -23,7 +23,7 @@ def angles_between(a, b):
 def bent(rng, dim=3):
     """A path without symmetry."""
     points = torch.tensor(rng.normal(size=(20, dim)).cumsum(axis=0))
-    return es.Complex(points, [torch.stack([torch.arange(19), torch.arange(1, 20)])]).unit_ball()
+    return es.Complex(points, [torch.stack([torch.arange(19), torch.arange(1, 20)])]).normalized("unit_ball")
 
 
 # Directions from everywhere
@@ -102,7 +102,7 @@ def test_looking_up_where_a_curve_was_made_is_exact(rng):
 
 
 def test_shapes_made_ready_once_have_the_distances_of_pairs(rng):
-    shapes = [bent(rng), bent(rng), testing.torus().complex.to(torch.float64).unit_ball()]
+    shapes = [bent(rng), bent(rng), testing.torus().complex.to(torch.float64).normalized("unit_ball")]
     views = [Views(shape, 16, 12, 1.1) for shape in shapes]
     for i, j in ((0, 1), (1, 0), (0, 2), (1, 2)):
         alone = rotation_distance(shapes[i], shapes[j], num_directions=16, num_thresholds=12, **OPTIONS)

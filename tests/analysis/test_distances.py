@@ -198,7 +198,7 @@ def test_exact_distances_are_differentiable_although_the_curves_are_not(p, rng):
     a, b = pair(rng, weighted=True)
     directions = directions_for(a, 3).requires_grad_()
     points = a.points.clone().requires_grad_()
-    weights = a.packed_weights.clone().requires_grad_()
+    weights = a.packed.weights.clone().requires_grad_()
 
     def function(points, directions, weights):
         moved = es.Complex(points, a.simplices, weights=weights.split(list(a.counts)))
@@ -263,7 +263,7 @@ def rotation_of(rng):
 
 def test_a_shape_turned_in_space_is_found_again(rng):
     for _ in range(3):
-        complex, rotation = random_complex(rng, dim=3, num_points=12).unit_ball(), rotation_of(rng)
+        complex, rotation = random_complex(rng, dim=3, num_points=12).normalized("unit_ball"), rotation_of(rng)
         turned = complex.with_points(complex.points @ rotation.T)
         found = rotation_distance(complex, turned, num_directions=32, candidates=64, starts=2, rounds=16)
         assert found.distance < 1e-6
@@ -272,14 +272,14 @@ def test_a_shape_turned_in_space_is_found_again(rng):
 
 def test_symmetric_shapes_without_principal_axes_are_found_by_search(rng):
     for name in ("torus", "moebius"):
-        complex = testing.known_shapes()[name].complex.unit_ball()
+        complex = testing.known_shapes()[name].complex.normalized("unit_ball")
         turned = complex.with_points(complex.points @ rotation_of(rng).T)
         assert rotation_distance(complex, turned, num_directions=32, num_thresholds=32).distance < 0.05
 
 
 def test_what_is_found_is_a_rotation_with_that_distance(rng):
     """An upper bound that anybody can check, and never more than without turning."""
-    a, b = (random_complex(rng, dim=3, num_points=n).unit_ball() for n in (9, 11))
+    a, b = (random_complex(rng, dim=3, num_points=n).normalized("unit_ball") for n in (9, 11))
     found = rotation_distance(a, b, num_directions=20, num_thresholds=16, candidates=32, starts=2, rounds=4)
     torch.testing.assert_close(found.rotation @ found.rotation.T, torch.eye(3, dtype=torch.float64))
     assert torch.linalg.det(found.rotation) > 0

@@ -47,7 +47,7 @@ def test_distances_equal_brute_force(run, folder, p, tmp_path):
     run("distances", folder, "-o", tmp_path / "d.csv", "--p", p, "--num-directions", 12, "--num-thresholds", 20)
     names, found = matrix(tmp_path / "d.csv")
     assert names == sorted(path.name for path in folder.iterdir())
-    shapes = es.collate([es.read(folder / name, dtype=torch.float64) for name in names]).unit_ball()
+    shapes = es.collate([es.read(folder / name, dtype=torch.float64) for name in names]).normalized("unit_ball")
     heights = es.thresholds(20, dtype=torch.float64)
     curves = es.ect(shapes, es.directions.circle(12, dtype=torch.float64), heights).numpy()[..., :-1]
     gaps = np.abs(curves[:, None] - curves[None])

@@ -37,7 +37,7 @@ def test_every_specimen_has_a_row_that_depends_on_it_alone(run, folder, tmp_path
     with np.load(tmp_path / "all.npz") as file:
         names, transforms, grid = file["names"].tolist(), file["transforms"], (file["directions"], file["thresholds"])
     assert names[:2] == ["mouse/all.tps/mouse 0", "mouse/all.tps/mouse 1"]
-    shape = es.read(folder / names[1], dtype=torch.float64).centred()
+    shape = es.read(folder / names[1], dtype=torch.float64).normalized("center")
     np.testing.assert_array_equal(transforms[1], es.ect(shape, *map(torch.tensor, grid))[0].numpy())
     run("transform", folder / names[1], "-o", tmp_path / "one.npz", *options)
     with np.load(tmp_path / "one.npz") as file:

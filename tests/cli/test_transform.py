@@ -68,7 +68,7 @@ def test_exact_transforms_equal_those_of_the_package_ect(run, kind, tmp_path, re
     assert f"{len(file['names'])} of {len(file['names'])} shapes, 12 directions x 25 thresholds each" in out
     assert file["names"].tolist() == sorted(p.relative_to(place).as_posix() for p in place.rglob("*.*"))
     for name, transform in zip(file["names"], file["transforms"], strict=True):
-        shape = es.read(place / str(name), dtype=torch.float64).unit_ball()
+        shape = es.read(place / str(name), dtype=torch.float64).normalized("unit_ball")
         np.testing.assert_array_equal(transform, of_the_package_ect(shape, file["directions"], file["thresholds"]))
 
 
@@ -111,7 +111,7 @@ def test_every_variant_is_that_of_the_library(run, folder, variant, tmp_path):
     run("transform", folder, "-o", tmp_path / "out.npz", "--variant", variant, "--scale", 10, "--num-directions", 5)
     file = loaded(tmp_path / "out.npz")
     grid = torch.tensor(file["directions"]), torch.tensor(file["thresholds"])
-    shape = es.read(folder / str(file["names"][1]), dtype=torch.float64).unit_ball()
+    shape = es.read(folder / str(file["names"][1]), dtype=torch.float64).normalized("unit_ball")
     if variant == "derivative":
         expected = es.derivative(es.ect(shape, *grid, scale=10))
     elif variant == "channels":

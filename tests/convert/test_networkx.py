@@ -48,7 +48,7 @@ def test_a_graph_without_nodes_is_an_empty_complex():
     [
         ("pos", "node 0 has no attribute 'pos'"),
         ({0: (0, 0)}, "node 1 has no entry in positions"),
-        ({0: (0, 0), 1: (1, 2, 3)}, "positions must have one dimension, got 2 coordinates of node 0 and 3 of node 1"),
+        ({0: (0, 0), 1: (1, 2, 3)}, "positions must .*got 2 coordinates for node 0 and 3 for node 1"),
         ({0: (0, 0), 1: "here"}, "positions must be coordinates, got 'here' for node 1"),
         ({0: (0, 0), 1: (0, float("nan"))}, "points must be finite"),
     ],

@@ -127,7 +127,7 @@ def test_selecting_does_not_loop_over_complexes():
 
 @given(batches())
 def test_the_unit_ball_is_centred_and_has_radius_one(complex):
-    ball = complex.unit_ball()
+    ball = complex.normalized("unit_ball")
     for b in range(ball.num_complexes):
         points, given_points = ball[b].points, complex[b].points
         if len(points):
@@ -139,7 +139,7 @@ def test_the_unit_ball_is_centred_and_has_radius_one(complex):
 def test_centred_shapes_have_their_mean_at_the_origin_and_keep_their_size():
     square = torch.tensor([[0.0, 0], [2, 0], [2, 2], [0, 2]])
     triangle = torch.tensor([[0.0, 0], [3, 0], [0, 3]])
-    shapes = es.collate([es.Complex(square + 100), es.Complex(triangle - 7, [torch.tensor([[0, 1], [1, 2]])])]).centred()
+    shapes = es.collate([es.Complex(square + 100), es.Complex(triangle - 7, [torch.tensor([[0, 1], [1, 2]])])]).normalized("center")
     assert shapes[0].points.tolist() == [[-1, -1], [1, -1], [1, 1], [-1, 1]]
     assert shapes[1].points.tolist() == [[-1, -1], [2, -1], [-1, 2]]
     assert shapes.simplices[0].tolist() == [[4, 5], [5, 6]]
@@ -147,7 +147,7 @@ def test_centred_shapes_have_their_mean_at_the_origin_and_keep_their_size():
 
 @given(batches())
 def test_the_unit_ball_is_the_centred_shape_scaled(complex):
-    centred, ball = complex.centred(), complex.unit_ball()
+    centred, ball = complex.normalized("center"), complex.normalized("unit_ball")
     for b in range(complex.num_complexes):
         size = centred[b].points.norm(dim=1).max() if len(centred[b].points) else 1
         torch.testing.assert_close(ball[b].points * size, centred[b].points)
@@ -157,21 +157,21 @@ def test_the_unit_ball_is_the_centred_shape_scaled(complex):
 def test_single_and_coincident_points_go_to_zero(place):
     for n in (1, 7):
         complex = es.collate([es.Complex(torch.full((n, 3), place)), es.Complex(torch.rand(4, 3))])
-        assert (complex.unit_ball()[0].points == 0).all()
-        assert (complex.centred()[0].points == 0).all()
+        assert (complex.normalized("unit_ball")[0].points == 0).all()
+        assert (complex.normalized("center")[0].points == 0).all()
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e30])
 def test_very_small_and_very_large_shapes_reach_the_unit_ball(size):
-    norms = es.Complex(torch.rand(9, 3) * size).unit_ball().points.norm(dim=1)
+    norms = es.Complex(torch.rand(9, 3) * size).normalized("unit_ball").points.norm(dim=1)
     torch.testing.assert_close(norms.max(), torch.tensor(1.0))
 
 
 def test_many_points_of_half_precision_are_centred():
     line = es.Complex(torch.arange(2001).half().unsqueeze(1))  # the sum is beyond 65504, the largest number of its kind
-    assert line.centred().points[[0, 1000, 2000], 0].tolist() == [-1000, 0, 1000]
-    assert line.unit_ball().points[[0, 1000, 2000], 0].tolist() == [-1, 0, 1]
-    assert line.centred().points.dtype == torch.float16
+    assert line.normalized("center").points[[0, 1000, 2000], 0].tolist() == [-1000, 0, 1000]
+    assert line.normalized("unit_ball").points[[0, 1000, 2000], 0].tolist() == [-1, 0, 1]
+    assert line.normalized("center").points.dtype == torch.float16
 
 
 @pytest.mark.parametrize("move", [es.Complex.unit_ball, es.Complex.centred])
@@ -281,7 +281,7 @@ def test_with_points_keeps_the_connectivity():
 
 def test_to_converts_points_and_weights():
     complex = random_complex(np.random.default_rng(0), weighted=True).to(dtype=torch.float32)
-    assert complex.points.dtype == complex.packed_weights.dtype == torch.float32
+    assert complex.points.dtype == complex.packed.weights.dtype == torch.float32
     assert complex.to("cpu").points is complex.points
     assert complex.to(torch.float64).points.dtype == torch.float64
     assert complex.device == torch.device("cpu")
@@ -302,7 +302,7 @@ def test_pinning_pins_every_tensor(monkeypatch):
 
 
 def test_indices_are_stored_in_32_bits():
-    assert mixture()[2].packed_simplices.dtype == torch.int32
+    assert mixture()[2].packed.simplices.dtype == torch.int32
 
 
 @pytest.mark.parametrize("index", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
@@ -342,8 +342,8 @@ def test_what_cannot_be_collated_is_named(items, error, text):
 def test_nothing_at_all_is_a_complex():
     nothing = es.Complex(torch.zeros(0, 3), num_complexes=0)
     assert (len(nothing), nothing.dim) == (0, 3)
-    assert nothing.unit_ball().points.shape == (0, 3)
-    assert nothing.centred().points.shape == (0, 3)
+    assert nothing.normalized("unit_ball").points.shape == (0, 3)
+    assert nothing.normalized("center").points.shape == (0, 3)
     assert nothing.euler_characteristic().shape == (0,)
     assert nothing.closure().num_complexes == 0
     assert es.collate([nothing, nothing]).num_complexes == 0

@@ -236,7 +236,7 @@ def test_strided_inputs_are_understood():
 def test_nan_shows_where_it_is_and_nowhere_else(kernel, scale):
     graph = testing.random_graph(6, 9, dtype=torch.float32).complex
     complex = es.collate([graph, graph, graph])
-    layout = (complex.packed_simplices, complex.offsets, complex.rows)
+    layout = (complex.packed.simplices, complex.offsets, complex.rows)
     fine = kernel(complex.points, torch.eye(2), es.thresholds(4), torch.tensor(scale), None, *layout)
     points = complex.points.clone()
     points[8, 0] = math.nan

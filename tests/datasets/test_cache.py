@@ -40,8 +40,8 @@ def toy(fresh, monkeypatch):
 def equal(one: Dataset, other: Dataset) -> bool:
     def bits(dataset):
         shapes = dataset.shapes
-        tensors = [shapes.points, shapes.offsets, shapes.packed_simplices, dataset.labels, *dataset.splits.values()]
-        tensors += [] if shapes.packed_weights is None else [shapes.packed_weights]
+        tensors = [shapes.points, shapes.offsets, shapes.packed.simplices, dataset.labels, *dataset.splits.values()]
+        tensors += [] if shapes.packed.weights is None else [shapes.packed.weights]
         return [(t.dtype, t.shape, t.numpy().tobytes()) for t in tensors], shapes.rows, dataset.classes, list(dataset.splits)
 
     return bits(one) == bits(other)

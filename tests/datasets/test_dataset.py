@@ -29,12 +29,12 @@ def numbered(count: int = 20) -> Dataset:
 
 
 def same(one: es.Complex, other: es.Complex) -> bool:
-    weights = (one.packed_weights, other.packed_weights)
+    weights = (one.packed.weights, other.packed.weights)
     return (
         one.rows == other.rows
         and torch.equal(one.points, other.points)
         and torch.equal(one.offsets, other.offsets)
-        and torch.equal(one.packed_simplices, other.packed_simplices)
+        and torch.equal(one.packed.simplices, other.packed.simplices)
         and (weights[0] is weights[1] or torch.equal(*weights))
     )
 

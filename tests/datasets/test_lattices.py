@@ -46,7 +46,7 @@ def test_dimensions_nest():
     assert torch.equal(points.points, meshes.points)
     assert torch.equal(graphs.simplices[0], meshes.simplices[0])
     for i in range(5):
-        assert torch.equal(triangulate(masks[i : i + 1]).packed_simplices, meshes[i].packed_simplices)
+        assert torch.equal(triangulate(masks[i : i + 1]).packed.simplices, meshes[i].packed.simplices)
 
 
 def test_x_is_to_the_right_and_y_is_up():
@@ -97,9 +97,9 @@ def test_mnist_comes_in_pieces_and_is_one(mnist_images, monkeypatch):
     whole = mnist.shapes_of(pixels, "meshes")
     monkeypatch.setattr(mnist, "CHUNK", 7)
     pieces = mnist.shapes_of(pixels, "meshes")
-    assert torch.equal(whole.packed_simplices, pieces.packed_simplices)
+    assert torch.equal(whole.packed.simplices, pieces.packed.simplices)
     assert torch.equal(whole.offsets, pieces.offsets)
-    assert whole.packed_simplices.dtype == torch.int32
+    assert whole.packed.simplices.dtype == torch.int32
     assert mnist.shapes_of(pixels, "points").rows == ()
     assert whole.points.abs().max() <= 0.5
 

@@ -98,7 +98,7 @@ def read_numbers(shown) -> dict[str, float]:
 
 @pytest.mark.parametrize("kind", SHAPES)
 def test_the_curves_of_the_page_are_those_of_ect(kind, visit):
-    shape = SHAPES[kind]().unit_ball()
+    shape = SHAPES[kind]().normalized("unit_ball")
     directions = torch.cat([es.directions.uniform(7, shape.dim, dtype=torch.float64), torch.eye(shape.dim).double()])
     # Heights that vertices have exactly, besides those of a grid: what lies on a threshold is at or below it.
     heights = torch.cat([es.thresholds(41, dtype=torch.float64), shape.points[:, 0]]).sort().values
@@ -128,7 +128,7 @@ def test_heights_on_the_lattice_count_as_in_ect(visit):
 
 @pytest.mark.parametrize("kind", ["graph", "mesh", "solid"])
 def test_sliders_change_the_numbers_to_those_below_the_plane(kind, visit):
-    shape = SHAPES[kind]().unit_ball()
+    shape = SHAPES[kind]().normalized("unit_ball")
     shown = visit(shape, unit_ball=False, radius=1.1)
     for azimuth, elevation, step in ((0, 0, 500), (45, 90, 300), (210, -35, 720), (210, -35, 1000)):
         shown.locator("#azimuth").fill(str(azimuth))

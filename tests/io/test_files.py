@@ -11,10 +11,10 @@ from eulerscan.convert import from_image
 from eulerscan.io import READABLE
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", MESHES)
-def test_a_mesh_of_every_format_has_the_euler_characteristic_that_trimesh_says(name, kind, tmp_path):
-    path = save(MESHES[name], tmp_path, kind)
+def test_a_mesh_of_every_format_has_the_euler_characteristic_that_trimesh_says(name, format, tmp_path):
+    path = save(MESHES[name], tmp_path, format)
     complex = es.read(path)
     merged = trimesh.load_mesh(path)
     merged.merge_vertices(merge_tex=True, merge_norm=True)
@@ -54,11 +54,11 @@ def test_polygons_and_negative_numbers_of_an_obj(tmp_path):
     assert es.read(written(tmp_path, "b.obj", text + "f 1 2 3 4 5\n")).counts == (5, 8, 4)
 
 
-@pytest.mark.parametrize("kind", ["ply", "obj", "xyz", "glb"])
-def test_mesh_formats_may_hold_clouds(kind, tmp_path):
+@pytest.mark.parametrize("format", ["ply", "obj", "xyz", "glb"])
+def test_mesh_formats_may_hold_clouds(format, tmp_path):
     cloud = trimesh.PointCloud(np.random.default_rng(0).random((7, 3)))
-    content = cloud.export(file_type=kind) if kind != "obj" else "".join(f"v {x} {y} {z}\n" for x, y, z in cloud.vertices)
-    complex = es.read(written(tmp_path, f"cloud.{kind}", content))
+    content = cloud.export(file_type=format) if format != "obj" else "".join(f"v {x} {y} {z}\n" for x, y, z in cloud.vertices)
+    complex = es.read(written(tmp_path, f"cloud.{format}", content))
     assert complex.counts == (7,)
     torch.testing.assert_close(complex.points, torch.tensor(cloud.vertices).float(), atol=1e-6, rtol=0)
 
@@ -84,17 +84,17 @@ def test_arrays_of_numpy_may_join_the_points(tmp_path):
     assert es.read(written(tmp_path, "b.npz", solid)).counts == (5, 6, 4, 1)
 
 
-@pytest.mark.parametrize("kind", ["png", "tiff", "bmp"])
-def test_images_are_read_with_the_options_of_from_image(kind, tmp_path):
-    path = written(tmp_path, f"ring.{kind}", picture(kind))
+@pytest.mark.parametrize("format", ["png", "tiff", "bmp"])
+def test_images_are_read_with_the_options_of_from_image(format, tmp_path):
+    path = written(tmp_path, f"ring.{format}", picture(format))
     assert es.read(path).euler_characteristic().tolist() == [0]
     assert es.read(path, pixels="vertices", weighted=True).counts == from_image(RING, pixels="vertices").counts
     assert es.read(path, spacing=0.5, dtype=torch.float64).points.dtype == torch.float64
 
 
-@pytest.mark.parametrize("kind", ["png", "tiff", "bmp"])
-def test_dark_shapes_are_read_inverted(kind, tmp_path):
-    path = written(tmp_path, f"ring.{kind}", picture(kind, 255 - RING))
+@pytest.mark.parametrize("format", ["png", "tiff", "bmp"])
+def test_dark_shapes_are_read_inverted(format, tmp_path):
+    path = written(tmp_path, f"ring.{format}", picture(format, 255 - RING))
     for options in ({}, {"pixels": "vertices"}, {"weighted": True, "threshold": 0.3}):
         assert es.read(path, invert=True, **options).counts == from_image(RING, **options).counts
     assert es.read(path, invert=False).counts == from_image(255 - RING).counts
@@ -127,12 +127,12 @@ def test_pages_of_a_tiff_are_a_volume(tmp_path):
 
 
 @pytest.mark.parametrize("names", ["xy", "xyz"])
-@pytest.mark.parametrize("kind", ["graphml", "gml"])
-def test_graphs_have_coordinates_in_attributes(kind, names, tmp_path):
+@pytest.mark.parametrize("format", ["graphml", "gml"])
+def test_graphs_have_coordinates_in_attributes(format, names, tmp_path):
     graph = nx.cycle_graph(4)
     nx.set_node_attributes(graph, {i: {name: float(i) for name in names} for i in graph})
-    (nx.write_graphml if kind == "graphml" else nx.write_gml)(graph, tmp_path / f"g.{kind}")
-    complex = es.read(tmp_path / f"g.{kind}")
+    (nx.write_graphml if format == "graphml" else nx.write_gml)(graph, tmp_path / f"g.{format}")
+    complex = es.read(tmp_path / f"g.{format}")
     assert complex.points.tolist() == [[float(i)] * len(names) for i in range(4)]
     assert complex.euler_characteristic().tolist() == [0]
 
@@ -153,7 +153,7 @@ def test_graphs_may_say_where_their_nodes_are_in_other_ways(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("ending", "content", "counts"),
+    ("extension", "content", "counts"),
     [
         ("obj", picture("png"), from_image(RING).counts),
         ("png", picture("bmp"), from_image(RING).counts),
@@ -167,15 +167,15 @@ def test_graphs_may_say_where_their_nodes_are_in_other_ways(tmp_path):
         ("", trimesh.creation.box().export(file_type="glb"), (8, 18, 12)),
     ],
 )
-def test_unmistakable_content_is_read_whatever_the_name(ending, content, counts, tmp_path):
-    assert es.read(written(tmp_path, f"file.{ending}".rstrip("."), content)).counts == counts
+def test_unmistakable_content_is_read_whatever_the_name(extension, content, counts, tmp_path):
+    assert es.read(written(tmp_path, f"file.{extension}".rstrip("."), content)).counts == counts
 
 
-def test_every_readable_ending_is_lower_case_and_known():
+def test_every_readable_extension_is_lower_case_and_known():
     assert {".obj", ".ply", ".off", ".stl", ".glb", ".xyz", ".csv", ".npy", ".npz", ".png", ".tiff", ".graphml"} <= set(
         READABLE
     )
-    assert all(ending == ending.lower() and ending.startswith(".") for ending in READABLE)
+    assert all(extension == extension.lower() and extension.startswith(".") for extension in READABLE)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import torch
 from writing import written
 
 import eulerscan as es
-from eulerscan.io import shapes_in
+from eulerscan.io import list_shapes
 
 TPS = """LM=3
 0.0 0.0
@@ -34,7 +34,7 @@ FIRST, SECOND = [[0, 0], [2, 0], [0, 1]], [[20, 20], [24, 20], [20, 26]]
 
 def named(path):
     """The points of every shape in a file, by its name."""
-    return {shape.name: es.read(shape).points.tolist() for shape in shapes_in(path)}
+    return {shape.name: es.read(shape).points.tolist() for shape in list_shapes(path).paths}
 
 
 @pytest.mark.parametrize("change", [str, lambda text: "\ufeff" + text.replace("\n", "\r\n")])
@@ -50,7 +50,7 @@ def test_decimals_of_a_tps_file_may_have_a_comma(tmp_path):
     assert es.read(path).points.tolist() == [[0.25, 0.5], [1.125, 1.5]]
 
 
-def test_names_of_images_keep_what_is_no_ending(tmp_path):
+def test_names_of_images_keep_what_is_no_extension(tmp_path):
     text = TPS.replace("wing A.JPG", "Sp. nov. 1").replace("wing B.tif", "Sp. nov. 2")
     assert list(named(written(tmp_path, "a.tps", text))) == ["Sp. nov. 1", "Sp. nov. 2"]
     text = TPS.replace("wing A.JPG", "1987.12.jp2").replace("wing B.tif", "wing.b")
@@ -74,7 +74,7 @@ def test_landmarks_in_space_and_of_different_numbers(tmp_path):
 
 def test_a_file_of_one_specimen_is_one_shape(tmp_path):
     path = written(tmp_path, "one.tps", "LM=2\n0 0\n1 0\nIMAGE=a.jpg\n")
-    assert shapes_in(path) == [path]
+    assert list_shapes(path).paths == [path]
     assert es.read(path).num_complexes == 1
     assert es.read(path / "a").points.tolist() == [[0, 0], [1, 0]]
 
@@ -98,7 +98,7 @@ def test_a_file_of_one_specimen_is_one_shape(tmp_path):
 )
 def test_what_is_wrong_with_a_tps_file_is_said_with_the_line(text, message, tmp_path):
     path = written(tmp_path, "bad.tps", text)
-    assert shapes_in(path) == [path]  # so that whoever reads it is told
+    assert list_shapes(path).paths == [path]  # so that whoever reads it is told
     with pytest.raises(ValueError, match=r"bad\.tps: .*") as caught:
         es.read(path)
     assert message in str(caught.value)
@@ -117,9 +117,9 @@ def test_what_is_wrong_with_a_tps_file_is_said_with_the_line(text, message, tmp_
         "# how they were measured\n" * 500 + "id,x1,y1,x2,y2,x3,y3\nA,0,0,2,0,0,1\nB,20,20,24,20,20,26\n",
     ],
 )
-@pytest.mark.parametrize("ending", ["csv", "tsv", "txt"])
-def test_a_table_with_a_specimen_a_line_holds_specimens(text, ending, tmp_path):
-    path = written(tmp_path, f"wings.{ending}", text)
+@pytest.mark.parametrize("extension", ["csv", "tsv", "txt"])
+def test_a_table_with_a_specimen_a_line_holds_specimens(text, extension, tmp_path):
+    path = written(tmp_path, f"wings.{extension}", text)
     assert named(path) == {"A": FIRST, "B": SECOND}
     assert es.read(path).num_complexes == 2
 
@@ -152,14 +152,14 @@ def test_lines_without_a_name_are_counted_and_space_has_a_z(tmp_path):
 def test_columns_named_x_and_y_are_read_whatever_is_beside_them(tmp_path):
     path = written(tmp_path, "a.csv", "x,y,x.1,y.1,x.2,y.2\n0,1,5,5,6,6\n2,3,7,7,8,8\n")
     assert es.read(path).points.tolist() == [[0, 1], [2, 3]]
-    assert shapes_in(path) == [path]
+    assert list_shapes(path).paths == [path]
 
 
 @pytest.mark.parametrize("header", ["x1,y1", "x1,x2", "x,y", "a1,b1"])
 def test_other_tables_have_a_point_a_line(header, tmp_path):
     path = written(tmp_path, "a.csv", f"{header}\n0,1\n2,3\n")
     assert es.read(path).points.tolist() == [[0, 1], [2, 3]]
-    assert shapes_in(path) == [path]
+    assert list_shapes(path).paths == [path]
 
 
 @pytest.mark.parametrize(
@@ -198,9 +198,9 @@ def test_nothing_is_below_a_file_of_one_shape(name, content, tmp_path):
 
 def test_a_file_that_was_changed_is_read_again(tmp_path):
     path = written(tmp_path, "wings.tps", TPS)
-    assert len(shapes_in(path)) == 2
+    assert len(list_shapes(path).paths) == 2
     written(tmp_path, "wings.tps", TPS + TPS.replace("wing", "fin"))
-    assert [shape.name for shape in shapes_in(path)] == ["wing A", "wing B", "fin A", "fin B"]
+    assert [shape.name for shape in list_shapes(path).paths] == ["wing A", "wing B", "fin A", "fin B"]
 
 
 def test_landmarks_are_exact(tmp_path):

@@ -16,9 +16,9 @@ import eulerscan as es
         "0, 1\n2, 3.5\n\n",
     ],
 )
-@pytest.mark.parametrize("ending", ["csv", "txt", "CSV"])
-def test_tables_may_be_separated_in_every_way(text, ending, tmp_path):
-    assert es.read(written(tmp_path, f"points.{ending}", text)).points.tolist() == [[0, 1], [2, 3.5]]
+@pytest.mark.parametrize("extension", ["csv", "txt", "CSV"])
+def test_tables_may_be_separated_in_every_way(text, extension, tmp_path):
+    assert es.read(written(tmp_path, f"points.{extension}", text)).points.tolist() == [[0, 1], [2, 3.5]]
 
 
 @pytest.mark.parametrize(
@@ -37,16 +37,16 @@ def test_tables_may_be_separated_in_every_way(text, ending, tmp_path):
         "y,x\n1,0\n3.5,2\n",
     ],
 )
-@pytest.mark.parametrize("ending", ["csv", "txt", "xyz"])
-def test_columns_named_x_and_y_are_found_among_others(text, ending, tmp_path):
-    assert es.read(written(tmp_path, f"points.{ending}", text)).points.tolist() == [[0, 1], [2, 3.5]]
+@pytest.mark.parametrize("extension", ["csv", "txt", "xyz"])
+def test_columns_named_x_and_y_are_found_among_others(text, extension, tmp_path):
+    assert es.read(written(tmp_path, f"points.{extension}", text)).points.tolist() == [[0, 1], [2, 3.5]]
 
 
 @pytest.mark.parametrize("names", ["landmark,x,y,z", "R,Y,Z,X,G", "Z,nx,ny,Y,nz,X"])
-@pytest.mark.parametrize("ending", ["csv", "txt", "xyz"])
-def test_columns_named_x_y_and_z_are_found_in_any_order(names, ending, tmp_path):
+@pytest.mark.parametrize("extension", ["csv", "txt", "xyz"])
+def test_columns_named_x_y_and_z_are_found_in_any_order(names, extension, tmp_path):
     rows = [[str("xyz".index(name) + i) if name in "xyz" else "text" for name in names.lower().split(",")] for i in (0, 10)]
-    path = written(tmp_path, f"points.{ending}", "\n".join([names, *(",".join(row) for row in rows)]))
+    path = written(tmp_path, f"points.{extension}", "\n".join([names, *(",".join(row) for row in rows)]))
     assert es.read(path).points.tolist() == [[0, 1, 2], [10, 11, 12]]
 
 
@@ -62,9 +62,9 @@ def test_what_follows_the_coordinates_in_xyz_is_left_out(tmp_path):
 @pytest.mark.parametrize("separator", [";", "\t"])
 @pytest.mark.parametrize("header", ["", "x|y|z\n", "a|b|c\n"])
 @pytest.mark.parametrize("rows", ["1,5|2,25|3\n-4|5|,6e1\n", "1,5|2,25|3\r\n-4|5|6\r\n", "-4|5|6\n1,5|2,25|3\n||\n"])
-@pytest.mark.parametrize("ending", ["csv", "txt", "xyz"])
-def test_between_semicolons_or_tabs_decimals_may_have_a_comma(separator, header, rows, ending, tmp_path):
-    path = written(tmp_path, f"points.{ending}", (header + rows).replace("|", separator))
+@pytest.mark.parametrize("extension", ["csv", "txt", "xyz"])
+def test_between_semicolons_or_tabs_decimals_may_have_a_comma(separator, header, rows, extension, tmp_path):
+    path = written(tmp_path, f"points.{extension}", (header + rows).replace("|", separator))
     assert sorted(es.read(path).points.tolist()) == [[-4, 5, 6], [1.5, 2.25, 3]]
 
 
@@ -128,10 +128,10 @@ def test_names_of_rows_as_r_writes_them_are_passed_over(text, tmp_path):
         ",part,V1,V2\n0,nose,0,1\n1,eye,2,3.5\n",
     ],
 )
-@pytest.mark.parametrize("ending", ["csv", "xyz"])
-def test_a_first_column_that_alone_has_no_name_counts_rows(text, ending, tmp_path):
+@pytest.mark.parametrize("extension", ["csv", "xyz"])
+def test_a_first_column_that_alone_has_no_name_counts_rows(text, extension, tmp_path):
     """As pandas and ``write.csv`` of R write them."""
-    assert es.read(written(tmp_path, f"a.{ending}", text)).points.tolist() == [[0, 1], [2, 3.5]]
+    assert es.read(written(tmp_path, f"a.{extension}", text)).points.tolist() == [[0, 1], [2, 3.5]]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Files for the tests of what reads them."""
+"""Files for the tests of readers."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ end_header
 """
 
 
-def save(mesh, folder, kind):
-    """A mesh in a file of this kind."""
-    ending, *ascii = kind.split()
-    path = folder / f"mesh.{ending}"
-    if ending == "gltf":
+def save(mesh, folder, format):
+    """A mesh in a file of this format."""
+    extension, *ascii = format.split()
+    path = folder / f"mesh.{extension}"
+    if extension == "gltf":
         for name, content in trimesh.exchange.gltf.export_gltf(trimesh.Scene(mesh)).items():
             (folder / name).write_bytes(content)
         return folder / "model.gltf"
     if ascii:
-        content = mesh.export(file_type="stl_ascii") if ending == "stl" else mesh.export(file_type="ply", encoding="ascii")
+        content = mesh.export(file_type="stl_ascii") if extension == "stl" else mesh.export(file_type="ply", encoding="ascii")
         path.write_bytes(content.encode() if isinstance(content, str) else content)
     else:
         mesh.export(path)
@@ -52,9 +52,9 @@ def written(folder, name, content):
     return path
 
 
-def picture(kind, array=RING):
+def picture(format, array=RING):
     buffer = io.BytesIO()
-    Image.fromarray(array).save(buffer, format=kind)
+    Image.fromarray(array).save(buffer, format=format)
     return buffer.getvalue()
 
 

@@ -19,7 +19,7 @@ from eulerscan.kernels.cpu.addresses import array_at
 
 def example():
     complex = random_complex(np.random.default_rng(0), num_points=12)
-    layout = (complex.packed_weights, complex.packed_simplices, complex.offsets, complex.rows)
+    layout = (complex.packed.weights, complex.packed.simplices, complex.offsets, complex.rows)
     generator = torch.Generator().manual_seed(0)
     directions = torch.randn(11, complex.dim, generator=generator, dtype=torch.float64)
     gradient = torch.randn(1, 11, 13, generator=generator, dtype=torch.float64)
@@ -107,7 +107,7 @@ def test_tensors_elsewhere_than_the_points_do_not_reach_the_kernel(position):
     complex, _, directions, thresholds, _ = example()
     weights = torch.ones(sum(complex.counts), dtype=torch.float64)
     scale = torch.tensor(9.0, dtype=torch.float64)
-    inputs = [complex.points, directions, thresholds, scale, weights, complex.packed_simplices, complex.offsets, complex.rows]
+    inputs = [complex.points, directions, thresholds, scale, weights, complex.packed.simplices, complex.offsets, complex.rows]
     inputs[position] = inputs[position].to("meta")
     with pytest.raises(ValueError, match=r"must be on the CPU like points, got .*meta"):
         es.kernels.ect(*inputs)

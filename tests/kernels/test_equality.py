@@ -23,11 +23,11 @@ SCALES = [3.0, 40.0, 900.0, 1e5]
 
 def arguments(complex, num_directions, thresholds, scale, dtype=torch.float64):
     """What a kernel takes, with weights even where the complex has none."""
-    weights = complex.packed_weights
+    weights = complex.packed.weights
     weights = torch.ones(sum(complex.counts)) if weights is None else weights
     directions = directions_for(complex, num_directions, seed=num_directions)
     tensors = (complex.points, directions, thresholds, torch.tensor(scale), weights)
-    return [t.to(dtype) for t in tensors], (complex.packed_simplices, complex.offsets, list(complex.rows))
+    return [t.to(dtype) for t in tensors], (complex.packed.simplices, complex.offsets, list(complex.rows))
 
 
 def values_and_gradients(kernel, tensors, layout):
@@ -84,7 +84,7 @@ def test_ties_give_a_subgradient_that_no_order_changes(kernel, complex, seed):
     def gradient(c):
         points = c.points.clone().requires_grad_()
         scale = torch.tensor(4.0, dtype=torch.float64)
-        result = KERNELS[kernel](points, directions, thresholds, scale, None, c.packed_simplices, c.offsets, list(c.rows))
+        result = KERNELS[kernel](points, directions, thresholds, scale, None, c.packed.simplices, c.offsets, list(c.rows))
         return torch.autograd.grad(result, points, torch.arange(result.numel(), dtype=torch.float64).view_as(result))[0]
 
     generator = torch.Generator().manual_seed(seed)
@@ -324,7 +324,7 @@ def test_moments_of_many_weights_at_one_height_are_no_worse_than_the_dense_formu
     complex = es.Complex(torch.full((6000, 2), 0.3))
     assert takes_moments(complex, thresholds, 20.0, torch.float32)
     inputs = [complex.points, es.directions.circle(4), thresholds, torch.tensor(20.0), weights]
-    layout = (complex.packed_simplices, complex.offsets, complex.rows)
+    layout = (complex.packed.simplices, complex.offsets, complex.rows)
     exact = reference.ect(*[tensor.double() for tensor in inputs], *layout)
     ours, dense = ((ect(*inputs, *layout) - exact).abs().max() for ect in (kernels.ect, reference.ect))
     assert ours <= dense

@@ -24,9 +24,9 @@ from eulerscan.kernels.cpu import team, threads
 
 def example(scale=20.0, *, weighted=True, dtype=torch.float64):
     complex = es.collate([random_complex(np.random.default_rng(s), num_points=6 + s, weighted=weighted) for s in range(3)])
-    tensors = [complex.points, es.directions.circle(5), es.thresholds(6), torch.tensor(scale), complex.packed_weights]
+    tensors = [complex.points, es.directions.circle(5), es.thresholds(6), torch.tensor(scale), complex.packed.weights]
     tensors = [t if t is None else t.to(dtype) for t in tensors]
-    return [*tensors, complex.packed_simplices, complex.offsets, list(complex.rows)]
+    return [*tensors, complex.packed.simplices, complex.offsets, list(complex.rows)]
 
 
 @pytest.mark.parametrize("scale", [20.0, math.inf])
@@ -451,7 +451,7 @@ def with_last(tensor, value):
 def test_several_threads_find_the_same(position, value, text, backward):
     complex = large_and_small()["many small"]
     tensors = [complex.points, es.directions.fibonacci(37), es.thresholds(24), torch.tensor(30.0), None]
-    inputs = [*tensors, complex.packed_simplices, complex.offsets, list(complex.rows)]
+    inputs = [*tensors, complex.packed.simplices, complex.offsets, list(complex.rows)]
     assert not es.kernels._prepare(*inputs).is_small
     inputs[position] = with_last(inputs[position], value)
     before = torch.get_num_threads()

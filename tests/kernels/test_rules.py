@@ -28,7 +28,7 @@ def ours(points, directions, scale=3.0, thresholds=THRESHOLDS, weights=None):
 
 
 def dense(points, directions, scale=3.0, thresholds=THRESHOLDS, weights=None):
-    layout = (SHAPE.packed_simplices, SHAPE.offsets, SHAPE.rows)
+    layout = (SHAPE.packed.simplices, SHAPE.offsets, SHAPE.rows)
     scale = scale if isinstance(scale, torch.Tensor) else torch.tensor(scale, dtype=torch.float64)
     return reference.ect(points, directions, thresholds, scale, weights, *layout)
 

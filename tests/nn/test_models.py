@@ -4,7 +4,7 @@ from drawing import random_complex
 
 import eulerscan as es
 from eulerscan import directions
-from eulerscan.nn.models import ECTCNN, ECTMLP, MODELS, Committee, ECTDeepSets
+from eulerscan.nn.models import ECTCNN, ECTMLP, MODELS, Ensemble, ECTDeepSets
 
 
 @pytest.mark.parametrize(
@@ -124,14 +124,14 @@ def test_a_normalised_model_trains_on_batches_of_any_size(model, rng):
     torch.testing.assert_close(made(shapes := torch.rand(3, 9, 3))[1:2], made(shapes[1:2]))  # no shape sees the others
 
 
-def test_a_committee_gives_the_mean_of_the_probabilities(rng):
+def test_a_ensemble_gives_the_mean_of_the_probabilities(rng):
     members = [ECTMLP(3, 5).eval(), ECTCNN(3, 5).eval(), ECTMLP(3, 5).eval()]
     shapes = es.collate(mixed_batch(rng))
     wanted = torch.stack([member(shapes).softmax(dim=1) for member in members]).mean(dim=0)
-    torch.testing.assert_close(Committee(members)(shapes).softmax(dim=1), wanted)
-    torch.testing.assert_close(Committee(members[:1])(shapes).softmax(dim=1), members[0](shapes).softmax(dim=1))
+    torch.testing.assert_close(Ensemble(members)(shapes).softmax(dim=1), wanted)
+    torch.testing.assert_close(Ensemble(members[:1])(shapes).softmax(dim=1), members[0](shapes).softmax(dim=1))
     with pytest.raises(ValueError, match="members must hold at least one"):
-        Committee([])
+        Ensemble([])
 
 
 def test_any_number_of_convolutions():

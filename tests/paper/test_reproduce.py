@@ -8,7 +8,7 @@ import torch
 import eulerscan as es
 from eulerscan.cli.main import main
 from eulerscan.datasets import Dataset
-from eulerscan.nn.models import ECTCNN, Committee
+from eulerscan.nn.models import ECTCNN, Ensemble
 from eulerscan.paper import plans as reproducing
 from eulerscan.paper import running
 from eulerscan.paper.classifiers import SupportVectors
@@ -17,7 +17,7 @@ from eulerscan.paper.plans import PLANS, Run
 from eulerscan.paper.published import PUBLISHED
 from eulerscan.paper.quirks import as_published
 from eulerscan.paper.rendering import render
-from eulerscan.training.architecture import Architecture
+from eulerscan.training.config import ModelConfig
 from eulerscan.training.loop import Training, evaluate
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -81,7 +81,7 @@ def test_the_published_code_counted_edges_twice_and_took_one_mean():
 
 @pytest.fixture
 def tiny_plan():
-    model = Architecture("mlp", num_directions=4, num_thresholds=4, hidden=(4,))
+    model = ModelConfig("mlp", num_directions=4, num_thresholds=4, hidden=(4,))
     data = {"num_shapes": 8, "num_points": 20}
     return [Run("ablation", "ECT+MLP", "4", "manifolds", model, Training(epochs=2, seed=seed), data) for seed in (0, 1)]
 
@@ -108,17 +108,17 @@ def test_finished_runs_are_skipped_and_a_cut_line_is_done_again(tmp_path, tiny_p
     assert list((tmp_path / "work").iterdir()) == []
 
 
-def test_a_committee_begins_with_the_model_that_stands_alone(tmp_path, tiny_plan, monkeypatch):
+def test_a_ensemble_begins_with_the_model_that_stands_alone(tmp_path, tiny_plan, monkeypatch):
     alone = running.execute(tiny_plan[1], tmp_path / "alone")
     seen = []
-    monkeypatch.setattr(running, "Committee", lambda members: seen.extend(members) or Committee(members))
+    monkeypatch.setattr(running, "Ensemble", lambda members: seen.extend(members) or Ensemble(members))
     together = running.execute(replace(tiny_plan[1], members=3), tmp_path / "together")
     assert together["key"] != alone["key"]
     assert together["parameters"] == 3 * alone["parameters"]
     dataset = es.datasets.load("manifolds", **tiny_plan[1].data)
     assert 100 * evaluate(seen[0], dataset, "test").accuracy == alone["test_accuracy"]
     assert 100 * evaluate(seen[0], dataset, "val").accuracy == alone["val_accuracy"]
-    assert 100 * evaluate(Committee(seen), dataset, "test").accuracy == together["test_accuracy"]
+    assert 100 * evaluate(Ensemble(seen), dataset, "test").accuracy == together["test_accuracy"]
     assert not torch.equal(seen[0].head[1].weight, seen[1].head[1].weight)
 
 
@@ -224,7 +224,7 @@ def test_the_results_that_are_here_belong_to_the_plans():
     """An option that a model gains must not make what was measured before strange."""
     for name in PLANS:
         found = {record["key"] for record in running.read(RESULTS / f"{name}.jsonl")}
-        assert found & {run.key for run in plan_of(name) if isinstance(run.architecture, Architecture)}
+        assert found & {run.key for run in plan_of(name) if isinstance(run.architecture, ModelConfig)}
 
 
 @pytest.mark.usefixtures("mirror")

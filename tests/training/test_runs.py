@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from eulerscan import Complex, collate, datasets
-from eulerscan.training.architecture import Architecture
+from eulerscan.training.config import ModelConfig
 from eulerscan.training.loop import Training, evaluate
 from eulerscan.training.runs import Config, load, start
 
-SMALL = Architecture(model="mlp", num_directions=4, num_thresholds=5, hidden=(6,))
+SMALL = ModelConfig(model="mlp", num_directions=4, num_thresholds=5, hidden=(6,))
 
 
 @pytest.fixture(scope="module")
@@ -148,11 +148,11 @@ def test_the_first_weights_follow_from_the_seed_alone():
 )
 def test_models_that_cannot_be_built_are_named(options, text):
     with pytest.raises(ValueError, match=text):
-        Architecture(**options).build(2, 3)
+        ModelConfig(**options).build(2, 3)
 
 
 def test_a_model_that_cannot_be_built_removes_nothing(finished, config, data):
-    wrong = replace(config, model=Architecture(model="cnn", num_directions=3))
+    wrong = replace(config, model=ModelConfig(model="cnn", num_directions=3))
     with pytest.raises(ValueError, match="needs more directions"):
         start(finished, wrong, data, overwrite=True, progress=False)
     assert load(finished)[1] == config

@@ -1,64 +1,49 @@
-"""How many directions and thresholds, which radius and which scale suit some shapes, and why."""
+"""Advice: number of directions and thresholds, radius, scale and normalization for given shapes, with reasons."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from .._validation import positive
-from ..complexes import Complex
-from ..complexes.coerce import Shape, as_complex
-from ..complexes.normalize import placed
-from ..dividing import DivideBy
-from ..grid import largest_norms, widened
+from ..complexes import Complex, Shape, as_complex
+from ..complexes.normalize import DivideBy, Normalize
+from ..config import ECTConfig
+from ..grid import scale_of_step, with_margin
 from ..nn.layers import ECTLayer
 from .resolution import Sampled, choose_directions, choose_thresholds, percent, yardstick_of
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Settings for some shapes, with a reason for each of them in one sentence.
+    """Suggested settings, with a reason for each.
 
     Attributes:
-        dim: Dimension of the space of the shapes.
-        num_directions, num_thresholds, radius, scale, unit_ball, centre, divide_by: As in :class:`ECTLayer`.
-        reasons: One sentence for each of these seven names.
+        dim: Dimension of the ambient space of the shapes.
+        config: The suggested settings.
+        reasons: One sentence for each chosen field of ``config``.
     """
 
     dim: int
-    num_directions: int
-    num_thresholds: int
-    radius: float
-    scale: float
-    unit_ball: bool
-    centre: bool
-    divide_by: DivideBy | None
+    config: ECTConfig
     reasons: dict[str, str]
 
     def layer(self) -> ECTLayer:
         """A layer with these settings."""
-        return ECTLayer(
-            self.dim,
-            self.num_directions,
-            self.num_thresholds,
-            radius=self.radius,
-            scale=self.scale,
-            unit_ball=self.unit_ball,
-            centre=self.centre,
-            divide_by=self.divide_by,
-        )
+        return ECTLayer.from_config(self.dim, self.config)
 
     def python(self) -> str:
         """The line of Python that makes the layer."""
-        place = "centre=True" if self.centre else f"unit_ball={self.unit_ball}"
-        division = "" if self.divide_by is None else f", divide_by={self.divide_by!r}"
+        config = self.config
+        division = "" if config.divide_by is None else f", divide_by={config.divide_by!r}"
         return (
-            f"ECTLayer(dim={self.dim}, num_directions={self.num_directions}, num_thresholds={self.num_thresholds}, "
-            f"radius={self.radius:g}, scale={self.scale:g}, {place}{division})"
+            f"ECTLayer(dim={self.dim}, num_directions={config.num_directions}, num_thresholds={config.num_thresholds}, "
+            f"radius={config.radius:g}, scale={config.scale:g}, normalize={config.normalize!r}{division})"
         )
 
 
@@ -67,134 +52,114 @@ def advise(
     shape: Shape,
     *,
     labels: Sequence[str] | None = None,
-    unit_ball: bool | None = None,
-    centre: bool = False,
+    normalize: Normalize | Literal["auto"] | None = "auto",
     tolerance: float = 0.1,
 ) -> Advice:
     """Suggest settings of the transform for shapes like these.
 
-    Thresholds are doubled until the values of the exact curves halfway between two are predicted by those at both sides, and
-    then directions until the curves in between are predicted by their neighbours, smooth ones on that grid. Both are to be
-    within the tolerance: a share of the mean difference between two shapes, or of the mean value of the curves where that is
-    less or there is but one shape. The curves of each shape are divided by their mean absolute value first, so that shapes
-    of many vertices count no more than others.
+    The number of thresholds is doubled until the exact curves halfway between two thresholds are predicted by their
+    neighbors; then the number of directions, until the smooth curves in between are predicted by neighboring directions.
+    Errors are relative to the mean difference between two shapes, or to the mean value of the curves if that is smaller or
+    there is only one shape. The curves of each shape are divided by their mean absolute value first, so that shapes with many
+    vertices do not dominate.
 
     Args:
         shape: One or many complexes, or anything :func:`as_complex` understands.
-        labels: Class of each complex, if known: they tell whether size carries meaning.
-        unit_ball: Whether shapes are to be centred and scaled to the unit ball. ``None`` decides by their sizes and places.
-        centre: Whether they are to be centred and keep their sizes, in place of ``unit_ball``.
-        tolerance: The largest error that is taken, as a share.
+        labels: Class of each complex, if known: they tell whether size is informative.
+        normalize: ``"auto"`` decides by sizes and positions; otherwise as in :class:`ECTConfig`.
+        tolerance: Largest acceptable error, as a fraction.
 
     Example:
         >>> square = torch.tensor([[0.0, 0], [1, 0], [1, 1], [0, 1]])
-        >>> advise([square, 3 * square]).unit_ball
-        True
+        >>> advise([square, 3 * square]).config.normalize
+        'unit_ball'
     """
     complex = as_complex(shape).to("cpu", torch.float64)
     if not 0 < tolerance < 1:
-        raise ValueError(f"tolerance must be a share between 0 and 1, got {tolerance}.")
+        raise ValueError(f"tolerance must be between 0 and 1, got {tolerance}.")
     positive(complex.num_complexes, "the number of shapes")
     empty = (complex.offsets[0].diff() == 0).nonzero()
     if len(empty):
         raise ValueError(f"shape must have points in every complex, got none in complex {int(empty[0, 0])}.")
     if labels is not None and len(labels) != complex.num_complexes:
-        raise ValueError(f"labels must name the class of each of {complex.num_complexes} shapes, got {len(labels)}.")
-    sizes, places = _sizes(complex)
-    scaled, why_unit_ball = _choose_unit_ball(sizes, places, labels)
-    wanted = False if centre else unit_ball
-    if wanted is not None and wanted != scaled:
-        scaled, why_unit_ball = wanted, f"You chose so. {why_unit_ball}"
-    centred, why_centre = _choose_centre(sizes, places, scaled)
-    if wanted is not None and centre != centred:
-        centred, why_centre = centre, f"You chose so. {why_centre}"
-    complex = placed(complex, unit_ball=scaled, centre=centred)
-    radius, why_radius = _choose_radius(complex, scaled)
+        raise ValueError(f"labels must have one entry for each of {complex.num_complexes} shapes, got {len(labels)}.")
+    chosen, why_normalize = _choose_normalize(complex, labels)
+    if normalize != "auto" and normalize != chosen:
+        chosen, why_normalize = normalize, f"As requested. {why_normalize}"
+    complex = complex.normalized(chosen)
+    radius, why_radius = _choose_radius(complex, chosen)
     shapes = [Sampled(complex[i], radius) for i in range(complex.num_complexes)]
     yardstick = yardstick_of(shapes)
-    count, why_count = choose_thresholds(shapes, yardstick, tolerance)
-    views, why_views = choose_directions(shapes, count, yardstick, tolerance)
+    num_thresholds, why_thresholds = choose_thresholds(shapes, yardstick, tolerance)
+    num_directions, why_directions = choose_directions(shapes, num_thresholds, yardstick, tolerance)
     divide_by, why_divide_by = _choose_divide_by(complex)
-    step = 2 * radius / (count - 1)
+    scale = float(f"{scale_of_step(num_thresholds, radius):.4g}")
     why_scale = (
-        f"The sigmoid rises over one step of the grid ({step:.3g}): no vertex has less than 42 % of the largest gradient, and "
-        "neighbouring thresholds still differ; without training take the exact transform, scale=inf."
+        f"The sigmoid rises over one step of the grid ({4 / scale:.3g}): every vertex gets at least 42 % of the largest "
+        "gradient, and neighboring thresholds still differ. Without training, use the exact transform, scale=inf."
     )
     reasons = {
-        "unit_ball": why_unit_ball,
-        "centre": why_centre,
+        "normalize": why_normalize,
         "radius": why_radius,
-        "num_thresholds": why_count,
-        "num_directions": why_views,
+        "num_thresholds": why_thresholds,
+        "num_directions": why_directions,
         "scale": why_scale,
         "divide_by": why_divide_by,
     }
-    return Advice(complex.dim, views, count, radius, float(f"{4 / step:.4g}"), scaled, centred, divide_by, reasons)
+    config = ECTConfig(num_directions, num_thresholds, radius, scale, normalize=chosen, divide_by=divide_by)
+    return Advice(complex.dim, config, reasons)
 
 
-def _choose_unit_ball(sizes: Tensor, places: Tensor, labels: Sequence[str] | None) -> tuple[bool, str]:
-    """By sizes, places and, where there are classes, by how much of the differences in size they explain."""
-    smallest, largest = float(sizes.min()), float(sizes.max())
-    found = f"sizes go from {smallest:.3g} to {largest:.3g}"
+def _choose_normalize(complex: Complex, labels: Sequence[str] | None) -> tuple[Normalize | None, str]:
+    """By sizes, positions and, where there are classes, by how much of the variance of size they explain."""
+    sizes, positions = _sizes(complex)
+    smallest, largest, farthest = float(sizes.min()), float(sizes.max()), float(positions.max())
+    found = f"sizes range from {smallest:.3g} to {largest:.3g}"
+    away = farthest > 0.1 * largest  # from the origin, so far that it matters
     if largest == 0:
-        return True, "Every shape is a single place: nothing but the number of its points tells them apart."
+        return "unit_ball", "Every shape is a single point: only its number of points distinguishes it."
     explained = None if labels is None else _explained(sizes.clamp(min=largest * 1e-6).log(), labels)
     if explained is not None and explained > 0.5 and largest > 1.25 * smallest:
-        share = percent(explained)
-        return False, f"Size carries meaning: {found}, and the classes explain {share} of that; the unit ball would lose it."
-    if _are_apart(sizes, places):
-        return True, (
-            f"Shapes lie up to {float(places.max()):.3g} from the origin and {found}: in the unit ball only their form counts. "
-            "If size carries meaning, only centre them; if place does, too, leave them as they are."
+        why = f"Size is informative: {found}, and classes explain {percent(explained)} of the variance, so sizes are kept."
+        if away:
+            return "center", f"{why} Positions, up to {farthest:.3g} from the origin, are removed; if they matter, use None."
+        return None, f"{why} All shapes are centered, or nearly so."
+    if away:
+        return "unit_ball", (
+            f"Shapes lie up to {farthest:.3g} from the origin and {found}: in the unit ball only form counts. "
+            "If size is informative, use center; if position is too, use None."
         )
     if largest > 1.05 * smallest:
-        return True, f"The {found}: in the unit ball only the form counts. If size carries meaning, do without."
+        return "unit_ball", f"The {found}: in the unit ball only form counts. If size is informative, use None."
     if abs(largest - 1) < 0.05:
-        return False, f"All shapes are centred and {found}: they are in the unit ball already."
+        return None, f"All shapes are centered and {found}: they are in the unit ball already."
     return (
-        True,
-        f"All shapes are centred and of one size, {largest:.3g}: in the unit ball the usual radius and scale suit them.",
+        "unit_ball",
+        f"All shapes are centered and of one size, {largest:.3g}: the unit ball suits the usual radius and scale.",
     )
-
-
-def _choose_centre(sizes: Tensor, places: Tensor, unit_ball: bool) -> tuple[bool, str]:
-    """Places are mostly those on a table or in a picture: where sizes count, shapes are centred."""
-    if unit_ball:
-        return False, "In the unit ball they are centred already."
-    if not _are_apart(sizes, places):
-        return False, "All shapes are centred, or nearly so."
-    return True, (
-        f"Shapes lie up to {float(places.max()):.3g} from the origin, which would count like size. If place carries meaning, "
-        "leave them as they are."
-    )
-
-
-def _are_apart(sizes: Tensor, places: Tensor) -> bool:
-    """Whether some lie so far from the origin that it matters."""
-    return float(places.max()) > 0.1 * float(sizes.max())
 
 
 def _choose_divide_by(complex: Complex) -> tuple[DivideBy | None, str]:
     counts = complex.offsets[0].diff()
     fewest, most = int(counts.min()), int(counts.max())
     if complex.max_dim > 0:
-        return None, "Curves of shapes with edges end at their Euler characteristics, which tell something of their form."
+        return None, "Curves of shapes with edges end at their Euler characteristic, which is informative."
     if fewest == most:
-        return None, f"All clouds have {most} points, so their curves end at the same height."
+        return None, f"All clouds have {most} points, so their curves end at the same value."
     return (
         "vertices",
-        f"Curves of clouds end at their numbers of points, here {fewest} to {most}: divided by them, form counts.",
+        f"Curves of point clouds end at the number of points, here {fewest} to {most}: divided by it, only form counts.",
     )
 
 
 def _sizes(complex: Complex) -> tuple[Tensor, Tensor]:
-    """``[B]``: the largest distance of a point from the mean of its shape, and the distance of that mean from the origin."""
-    centred, first = complex.centred(), complex.offsets[0, :-1]
-    return largest_norms(centred), torch.linalg.vector_norm(complex.points[first] - centred.points[first], dim=1)
+    """``[B]``: largest distance of a point from the mean of its shape, and distance of that mean from the origin."""
+    centered, first = complex.normalized("center"), complex.offsets[0, :-1]
+    return centered.largest_norms(), torch.linalg.vector_norm(complex.points[first] - centered.points[first], dim=1)
 
 
 def _explained(values: Tensor, labels: Sequence[str]) -> float | None:
-    """Share of the variance of ``values`` between the classes, corrected for chance; ``None`` where that cannot be said."""
+    """Fraction of variance explained by the classes, adjusted for chance; ``None`` if there are too few shapes."""
     classes = sorted(set(labels))
     count = len(labels)
     if len(classes) < 2 or count < 2 * len(classes):
@@ -207,12 +172,12 @@ def _explained(values: Tensor, labels: Sequence[str]) -> float | None:
     return None if total == 0 else 1 - within / (count - len(classes)) * (count - 1) / total
 
 
-def _choose_radius(complex: Complex, unit_ball: bool) -> tuple[float, str]:
-    if unit_ball:
-        return widened(1.0), "In the unit ball the largest norm is 1; a tenth more keeps every vertex off the last threshold."
-    largest = float(largest_norms(complex).max())
+def _choose_radius(complex: Complex, normalize: Normalize | None) -> tuple[float, str]:
+    if normalize == "unit_ball":
+        return with_margin(1.0), "In the unit ball the largest norm is 1; the margin keeps vertices off the last threshold."
+    largest = float(complex.largest_norms().max())
     if largest == 0:
-        return widened(0.0), "All points are at the origin: any radius sees them."
+        return with_margin(0.0), "All points are at the origin: any radius will do."
     digits = 10 ** (math.floor(math.log10(largest)) - 2)
-    radius = float(f"{math.ceil(widened(largest) / digits - 1e-6) * digits:.6g}")
-    return radius, f"The largest norm of these shapes is {largest:.4g}; a tenth more keeps every vertex off the last threshold."
+    radius = float(f"{math.ceil(with_margin(largest) / digits - 1e-6) * digits:.6g}")
+    return radius, f"The largest norm of these shapes is {largest:.4g}; the margin keeps vertices off the last threshold."

@@ -18,7 +18,7 @@ from torch import Tensor
 from .. import directions as spheres
 from ..complexes import Complex
 from ..functional import ect
-from ..functional import thresholds as even_thresholds
+from ..grid import thresholds as even_thresholds
 from ..rotations import angle_apart, different, nearby, principal, spread
 from .distances import distance, distance_matrix
 from .globe import Globe, globe

@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 
 from .._validation import ascending_error, check_radius
-from ..complexes import Complex
-from ..complexes.coerce import Shape, as_complex
+from ..complexes import Complex, Shape, as_complex
 
 __all__ = ["distance", "distance_matrix", "exact_distance"]
 

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from .._validation import positive
-from ..complexes import Complex
-from ..complexes.coerce import Shape, as_complex
+from ..complexes import Complex, Shape, as_complex
 from .alignment import CANDIDATES, ROUNDS, STARTS, Alignment, Views, align
 from .distances import check_p, check_pair, common, direct, scaled
 

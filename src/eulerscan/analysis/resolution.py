@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import directions as spheres
 from ..complexes import Complex
 from ..functional import ect
-from ..functional import thresholds as even_thresholds
+from ..grid import thresholds as even_thresholds
 
 FEWEST, MOST = 4, 512
 """Of directions, and of thresholds, that are tried."""

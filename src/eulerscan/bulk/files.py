@@ -43,8 +43,8 @@ def described(settings: Settings) -> dict[str, Any]:
     """Settings, directions and thresholds, for formats that have no arrays."""
     return {
         "settings": settings.as_dict(),
-        "directions": settings.directions.tolist(),
-        "thresholds": settings.thresholds.tolist(),
+        "directions": settings.ect.directions(settings.dim).tolist(),
+        "thresholds": settings.ect.thresholds().tolist(),
     }
 
 
@@ -164,8 +164,8 @@ def _write_npz(path: Path, settings: Settings, pieces: Iterable[Piece]) -> None:
         with zipfile.ZipFile(path, "w") as archive:
             for name, array in (
                 ("names", np.array(names, dtype=np.str_)),
-                ("directions", settings.directions.numpy()),
-                ("thresholds", settings.thresholds.numpy()),
+                ("directions", settings.ect.directions(settings.dim).numpy()),
+                ("thresholds", settings.ect.thresholds().numpy()),
                 ("settings", np.array(json.dumps(settings.as_dict()))),
             ):
                 with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w") as file:  # a ZipInfo without a date: the same each time

@@ -44,7 +44,7 @@ class Job:
 
 def write_part(job: Job) -> None:
     """Transform a shard and write its part, whole or not at all. Whoever does it writes the same bytes."""
-    from .. import __version__
+    from .._version import __version__
 
     if job.version != __version__:
         raise RuntimeError(f"eulerscan is {__version__} on {socket.gethostname()} and {job.version} where the work began.")
@@ -69,7 +69,7 @@ def prepare(settings: Settings) -> None:
     """Load what every process will need, so that forks have it."""
     with uncollected(), workers.one_thread():
         require("pyarrow.parquet", extra="bulk")
-        settings.apply(Complex(torch.zeros(1, settings.dim, dtype=torch.float64)))
+        settings.transform(Complex(torch.zeros(1, settings.dim, dtype=torch.float64)))
 
 
 def transform_folder(
@@ -106,7 +106,7 @@ def transform_folder(
     Returns:
         The files that are in no part.
     """
-    from .. import __version__
+    from .._version import __version__
 
     source = source._replace(folder=source.folder.resolve())
     output = Path(output).resolve()
@@ -151,7 +151,7 @@ def transform_folder(
 
 def _begin(source: Source, settings: Settings, output: Path, shards: int | None) -> int:
     """Say what the parts will be made of, or check that it is what they were begun with. The number of shards."""
-    from .. import __version__
+    from .._version import __version__
 
     manifest = output / "manifest.json"
     before = load_manifest(output)

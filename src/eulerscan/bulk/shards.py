@@ -49,7 +49,7 @@ def transform_shard(folder: str | os.PathLike[str], names: Sequence[str], settin
     values: dict[int, np.ndarray[Any, Any]] = {}
     for dim, (positions, complex) in batches.items():
         if dim == settings.dim:
-            beyond += settings.beyond(complex)
+            beyond += settings.ect.num_beyond(complex)
             _transform(positions, complex, settings, values, reasons)
         else:
             reasons |= dict.fromkeys(positions, f"points of dimension {dim}, where {settings.dim} was expected.")
@@ -63,7 +63,7 @@ def _transform(
     positions: list[int], complex: Complex, settings: Settings, values: dict[int, np.ndarray[Any, Any]], reasons: dict[int, str]
 ) -> None:
     try:
-        transforms = settings.apply(complex)
+        transforms = settings.transform(complex)
         finite = transforms.isfinite().flatten(1).all(dim=1).tolist()
         values |= {i: row for i, row, fine in zip(positions, transforms.numpy(), finite, strict=True) if fine}
         reasons |= {i: TOO_LARGE for i, fine in zip(positions, finite, strict=True) if not fine}

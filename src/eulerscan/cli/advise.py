@@ -8,9 +8,9 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import torch
-from tyro.conf import FlagCreatePairsOff
 
 from .._imports import progress
 from .._tables import aligned
@@ -22,7 +22,7 @@ from ..datasets.folder import Failure, try_to_read
 from ..io.landmarks import file_of
 from .options import Files, find_paths, parse_pairs, report_failures
 
-SETTINGS = ("unit_ball", "centre", "radius", "num_thresholds", "num_directions", "scale", "divide_by")
+SETTINGS = ("normalize", "radius", "num_thresholds", "num_directions", "scale", "divide_by")
 
 
 def advise(
@@ -31,8 +31,7 @@ def advise(
     *,
     max_files: int = 64,
     tolerance: float = 0.1,
-    unit_ball: bool | None = None,
-    centre: FlagCreatePairsOff[bool] = False,
+    normalize: Literal["auto", "unit_ball", "center", "none"] = "auto",
     data: tuple[str, ...] = (),
     as_json: bool = False,
     quiet: bool = False,
@@ -49,9 +48,8 @@ def advise(
         files: Files of meshes, points, graphs or images, or folders of them.
         max_files: Files that are looked at, at most, chosen evenly from all.
         tolerance: The largest error that is taken, as a share of the mean difference between shapes.
-        unit_ball: Centre each shape and scale it to norm 1, or take the coordinates as they are in the file. Default: decided
-            by sizes and places.
-        centre: Centre each shape and keep its size. Default: decided by sizes and places.
+        normalize: unit_ball centers each shape and scales it to norm 1, center keeps its size, none keeps its coordinates. auto
+            decides by sizes and positions.
         data: Options of reading the files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
         as_json: Print JSON instead of a table.
         quiet: Show no progress.
@@ -59,8 +57,6 @@ def advise(
     positive(max_files, "--max-files")
     if not 0 < tolerance < 1:
         raise ValueError(f"--tolerance must be a share between 0 and 1, such as 0.1, got {tolerance}.")
-    if centre and unit_ball is not None:
-        raise ValueError("--unit-ball, --no-unit-ball and --centre exclude each other: choose one, or none to be advised.")
     failures: list[Failure] = []
     paths = find_paths(files, failures)
     chosen = _evenly(paths, max_files)
@@ -80,8 +76,7 @@ def advise(
         advice = suggest(
             collate(list(shapes.values())),
             labels=folders if len(set(folders)) > 1 else None,
-            unit_ball=unit_ball,
-            centre=centre,
+            normalize=None if normalize == "none" else normalize,
             tolerance=tolerance,
         )
         command = _command(files, advice, data)
@@ -90,7 +85,11 @@ def advise(
         else:
             print(_table(advice))
             looked = f"{len(shapes)} of {len(paths)}" if len(shapes) < len(paths) else f"{len(shapes)}"
-            unseen = " Those that were not may be larger." if len(chosen) < len(paths) and not advice.unit_ball else ""
+            unseen = (
+                " Those that were not may be larger."
+                if len(chosen) < len(paths) and advice.config.normalize != "unit_ball"
+                else ""
+            )
             print(f"\n{looked} {'shape was' if looked == '1' else 'shapes were'} looked at.{unseen} Go on with\n")
             print(f"  {command}\n\nor in Python\n\n  {advice.python()}")
     return report_failures(failures, done=len(shapes))
@@ -107,7 +106,7 @@ def _table(advice: Advice) -> str:
     width = max(40, shutil.get_terminal_size().columns - 26)
     rows = []
     for name in SETTINGS:
-        value = getattr(advice, name)
+        value = getattr(advice.config, name)
         lines = textwrap.wrap(advice.reasons[name].replace(" %", "\N{NO-BREAK SPACE}%"), width)
         rows += [[name.replace("_", " "), _shown(value), lines[0]], *(["", "", line] for line in lines[1:])]
     return aligned(["setting", "value", "why"], rows).replace("\N{NO-BREAK SPACE}", " ")
@@ -122,15 +121,16 @@ def _shown(value: str | float | None) -> str:
 def _command(files: Sequence[Path], advice: Advice, data: Sequence[str]) -> str:
     """The command that transforms the same files with these settings."""
     words = ["eulerscan", "transform", *map(str, files), "-o", "transforms.npz"]
-    words += ["--num-directions", str(advice.num_directions), "--num-thresholds", str(advice.num_thresholds)]
-    words += ["--radius", f"{advice.radius:g}"]
-    words += ["--centre"] if advice.centre else [] if advice.unit_ball else ["--no-unit-ball"]
-    words += [] if advice.divide_by is None else ["--divide-by", advice.divide_by]
+    config = advice.config
+    words += ["--num-directions", str(config.num_directions), "--num-thresholds", str(config.num_thresholds)]
+    words += ["--radius", f"{config.radius:g}"]
+    words += [] if config.normalize == "unit_ball" else ["--normalize", config.normalize or "none"]
+    words += [] if config.divide_by is None else ["--divide-by", config.divide_by]
     return shlex.join(words + (["--data", *data] if data else []))
 
 
 def _record(advice: Advice, command: str, files: int, read: int) -> dict[str, object]:
-    settings = {name: getattr(advice, name) for name in SETTINGS}
+    settings = {name: getattr(advice.config, name) for name in SETTINGS}
     return {
         "files": files,
         "looked_at": read,

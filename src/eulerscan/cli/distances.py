@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,14 +17,14 @@ from .._storage import replacing
 from .._tables import comma_separated
 from ..analysis.distances import check_p, distance_matrix
 from ..analysis.pairs import KeptPairs
-from ..bulk import Settings, Source, Transforms, load_transforms, transformed
+from ..bulk import Settings, Source, Transforms, first_dimension, load_transforms, transformed
 from ..bulk.files import holds_transforms, load_failures
+from ..config import ECTConfig
 from ..datasets.folder import Failure
 from ..plot.distances import draw_distances
 from ..plot.figures import save
-from .options import Files, check_output, report_beyond, report_failures, report_others, report_white
+from .options import Files, check_output, check_radius, parse_pairs, report_beyond, report_failures, report_others, report_white
 from .plot import FIGURES
-from .recipe import Recipe
 from .transform import find_files
 from .turning import check_turned, in_plane, in_space, kept_pairs
 
@@ -38,7 +39,9 @@ def distances(
     plot: Path | None = None,
     p: float = 2,
     turned: bool = False,
-    recipe: Recipe = Recipe(),  # noqa: B008
+    ect: ECTConfig = ECTConfig(),  # noqa: B008
+    dim: int | None = None,
+    data: tuple[str, ...] = (),
     overwrite: bool = False,
     quiet: bool = False,
 ) -> int:
@@ -58,7 +61,9 @@ def distances(
         turned: Turn the second of two shapes to where it is closest to the first. In the plane all turns by whole steps of the
             directions are tried. In space the best of many rotations is taken, which is an approximation from above and takes
             half a second for each pair, and seconds for large meshes. A second call goes on where the first was stopped.
-        recipe: How files are transformed.
+        ect: How shapes are transformed.
+        dim: Dimension of the ambient space. Default: that of the first shape.
+        data: Options for reading files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
         overwrite: Replace the output if it is there already.
         quiet: Show no progress, and print nothing but errors.
     """
@@ -69,10 +74,11 @@ def distances(
     for path in (output, plot):
         check_output(path, overwrite)
     check_p(p)
-    recipe.check()
+    check_radius(ect)
+    reading = parse_pairs(data)
     failures: list[Failure] = []
     made = len(files) == 1 and holds_transforms(files[0])
-    if made and recipe != Recipe():
+    if made and (ect != ECTConfig() or dim or data):
         raise ValueError(f"{files[0]} holds transforms already: how they are made cannot be chosen any more.")
     kept: KeptPairs | None = None
     if made:
@@ -84,7 +90,7 @@ def distances(
         source = find_files(files, besides=[path for path in (output, plot) if path is not None])
         if not quiet:
             report_others(source.others)
-        settings = recipe.settings(source)
+        settings = Settings(dim or first_dimension(source, reading), ect, reading)
         report_white((source.folder / name for name in source.names), settings.reading)
         if turned:
             check_turned(settings, made)
@@ -120,7 +126,7 @@ def _transform(source: Source, settings: Settings, failures: list[Failure], quie
         pieces = list(transformed(source, settings, failures, ended=bar.update, beyond=beyond.append))
     finally:
         bar.close()
-    report_beyond(sum(beyond), settings.radius)
+    report_beyond(sum(beyond), settings.ect.largest_height)
     names = [name for some, _ in pieces for name in some]
     return Transforms(names, torch.cat([torch.from_numpy(values) for _, values in pieces]), settings)
 
@@ -129,7 +135,11 @@ def _report_sizes(found: Transforms) -> None:
     """Say on standard error that clouds of different sizes are compared: what they end at outweighs how they rise."""
     ends = found.transforms[..., -1].flatten(1).median(dim=1).values  # Euler characteristics, where the radius is large enough
     low, high = float(ends.min()), float(ends.max())
-    if found.settings.variant == "ect" and found.settings.divide_by is None and low >= CLOUD and high > 1.1 * low:
+    if (
+        found.settings.ect == replace(found.settings.ect, variant="ect", derivative=False, divide_by=None)
+        and low >= CLOUD
+        and high > 1.1 * low
+    ):
         print(
             f"warning: curves end at {low:g} to {high:g}, as those of clouds with so many points do, and distances tell little "
             "else. --divide-by vertices compares clouds of any size",
@@ -139,7 +149,7 @@ def _report_sizes(found: Transforms) -> None:
 
 def _matrix(found: Transforms, p: float) -> Tensor:
     # Growth from threshold to threshold is no curve to be integrated.
-    thresholds = None if found.settings.variant == "derivative" else found.settings.thresholds
+    thresholds = None if found.settings.ect.derivative else found.settings.ect.thresholds()
     return distance_matrix(found.transforms.double(), p=p, thresholds=thresholds)
 
 

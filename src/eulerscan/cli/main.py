@@ -8,9 +8,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from .. import __version__
 from .._imports import require
 from .._loading import uncollected
+from .._version import __version__
 
 DESCRIPTION = """The Euler characteristic transform: classify, fit and compare shapes.
 

@@ -11,12 +11,10 @@ from typing import Annotated, Any
 from tyro.conf import Positional, arg
 
 from ..complexes import Complex
-from ..complexes.normalize import placed
+from ..config import ECTConfig
 from ..datasets.folder import Failure, is_named, readable
-from ..grid import largest_norms
 from ..io import READABLE, read, shapes_in
 from ..io.read import IMAGES, is_on_white
-from ..nn.layers import ECTLayer
 
 Files = Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...", help_behavior_hint="(required)")]
 Run = Annotated[Positional[Path], arg(metavar="RUN")]
@@ -75,11 +73,13 @@ def check_found(found: Sized, failures: Sequence[Failure], others: Mapping[str, 
         raise ValueError(f"Name files, or folders that hold files with one of the endings {endings}.{why}")
 
 
-def count_beyond(shapes: Complex, layer: ECTLayer) -> int:
-    """How many shapes have points beyond the radius of a layer."""
-    if layer.unit_ball:
-        return 0
-    return int((largest_norms(placed(shapes, unit_ball=False, centre=layer.centre)) > layer.radius).sum())
+def check_radius(ect: ECTConfig) -> None:
+    """Before any file is read: a radius is needed unless shapes go to the unit ball."""
+    if ect.normalize != "unit_ball" and ect.radius is None:
+        raise ValueError(
+            f"--normalize {ect.normalize or 'none'} needs a --radius: a little more than the largest norm of the shapes. "
+            "`eulerscan advise` suggests one."
+        )
 
 
 def report_beyond(count: int, radius: float) -> None:

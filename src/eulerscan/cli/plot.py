@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ from tyro.conf import Positional, arg
 from .._imports import progress
 from .._validation import positive
 from ..complexes import Complex
+from ..config import ECTConfig
 from ..datasets.folder import Failure, try_to_read
 from ..io import shapes_in
 from ..plot.overview import draw_overview
@@ -26,12 +26,7 @@ def plot(
     /,
     *,
     output: Annotated[Path, arg(aliases=["-o"])],
-    num_directions: int = 180,
-    num_thresholds: int = 128,
-    radius: float | None = None,
-    scale: float = math.inf,
-    unit_ball: bool = True,
-    centre: bool = False,
+    ect: ECTConfig = ECTConfig(num_directions=180, num_thresholds=128),  # noqa: B008
     data: tuple[str, ...] = (),
     title: str | None = None,
     dpi: int = 300,
@@ -49,12 +44,8 @@ def plot(
     Args:
         shapes: Files of meshes, points, graphs or images, in the plane or in space.
         output: File for the figure: .png, or .pdf or .svg for a paper.
-        num_directions: Directions of the image: a row each.
-        num_thresholds: Thresholds at which the curves are sampled: a column each.
-        radius: Largest height that is looked at. Default: a tenth more than the largest norm of the shapes.
-        scale: Steepness of the sigmoid of the smooth transform. Default: the exact transform.
-        unit_ball: Centre each shape and scale it to norm 1, or take the coordinates as they are in the file.
-        centre: Centre each shape and keep its size, in place of the unit ball.
+        ect: How the shapes are transformed: a row of the image for each direction, a column for each threshold. Default
+            radius: that of the largest shape.
         data: Options of reading the files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
         title: Written above the figure.
         dpi: Dots an inch of .png files, and of the images within the others.
@@ -68,10 +59,7 @@ def plot(
     if not 1 <= len(paths) <= MOST_ROWS:
         example = f" Name some of them, such as {paths[0]}" if len(paths) > len(shapes) else ""
         raise ValueError(f"SHAPE ... must name 1 to {MOST_ROWS} shapes, a row of the figure each, got {len(paths)}.{example}")
-    if not scale > 0:
-        raise ValueError(f"--scale must be positive, got {scale}.")
-    for name, count in (("--num-directions", num_directions), ("--num-thresholds", num_thresholds), ("--dpi", dpi)):
-        positive(count, name)
+    positive(dpi, "--dpi")
     failures: list[Failure] = []
     found: dict[Path, Complex] = {}
     for path in paths if quiet else progress(paths, "reading files"):
@@ -85,12 +73,7 @@ def plot(
             list(found.values()),
             _titles(list(found)),
             output,
-            num_directions=num_directions,
-            num_thresholds=num_thresholds,
-            radius=radius,
-            scale=scale,
-            unit_ball=unit_ball,
-            centre=centre,
+            config=ect,
             title=title,
             dpi=dpi,
         )

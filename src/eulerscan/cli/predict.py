@@ -21,7 +21,7 @@ from ..datasets import Dataset
 from ..datasets.folder import Failure, load_folder, try_to_read
 from ..training.loop import evaluate as score
 from ..training.runs import Config, check_same_data, load
-from .options import Files, Run, check_output, count_beyond, find_paths, report_failures
+from .options import Files, Run, check_output, find_paths, report_failures
 
 SHAPES_AT_ONCE = 64
 _KINDS = {0: "cloud of points", 1: "graph", 2: "mesh"}  # by the dimension of their largest simplices
@@ -122,7 +122,7 @@ def predict(
         strangers += [(path, shape.max_dim) for path, shape in read if config.kinds and shape.max_dim not in config.kinds]
         if read:
             shapes = collate([shape for _, shape in read])
-            beyond += count_beyond(shapes, model.transform)
+            beyond += model.layer.config.num_beyond(shapes)
             probabilities = model(shapes).softmax(dim=1)
             for (path, _), row in zip(read, probabilities.tolist(), strict=True):
                 best = max(range(len(row)), key=row.__getitem__)
@@ -137,7 +137,7 @@ def predict(
     if strangers:
         _report_strangers(strangers)
     if beyond:
-        _report_large(beyond, model.transform.radius)
+        _report_large(beyond, model.layer.config.largest_height)
     return report_failures(failures, done=len(rows))
 
 

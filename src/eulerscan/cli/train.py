@@ -19,11 +19,11 @@ from .._tables import aligned
 from ..datasets import Dataset
 from ..datasets.folder import Failure, load_folder
 from ..training import distributed
-from ..training.architecture import Architecture
+from ..training.config import ModelConfig
 from ..training.loop import Training
 from ..training.resuming import Epoch
 from ..training.runs import Config, start
-from .options import count_beyond, parse_pairs, report_beyond, report_failures, report_white
+from .options import parse_pairs, report_beyond, report_failures, report_white
 
 
 def train(
@@ -32,7 +32,7 @@ def train(
     *,
     folder: Path | None = None,
     data: tuple[str, ...] = (),
-    model: Architecture = Architecture(),  # noqa: B008
+    model: ModelConfig = ModelConfig(),  # noqa: B008
     training: Training = Training(),  # noqa: B008
     seeds: int = 1,
     output: Annotated[Path | None, arg(aliases=["-o"])] = None,
@@ -113,10 +113,10 @@ def _data(name: str | None, folder: Path | None, options: dict[str, Any]) -> tup
     return found, {"folder": str(folder), "seed": seed, "options": options}, failed
 
 
-def _report_beyond(dataset: Dataset, model: Architecture) -> None:
+def _report_beyond(dataset: Dataset, model: ModelConfig) -> None:
     """Say how many shapes of the training split reach beyond the largest threshold."""
-    layer = model.build(dataset.shapes.dim, len(dataset.classes)).transform
-    report_beyond(count_beyond(dataset.shapes[dataset.indices("train")], layer), layer.radius)
+    config = model.build(dataset.shapes.dim, len(dataset.classes)).layer.config
+    report_beyond(config.num_beyond(dataset.shapes[dataset.indices("train")]), config.largest_height)
 
 
 def summarise(results: list[dict[str, Any]]) -> dict[str, Any]:

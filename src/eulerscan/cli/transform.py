@@ -19,6 +19,7 @@ from ..bulk import (
     Settings,
     Source,
     find_shapes,
+    first_dimension,
     transform_folder,
     transformed,
     write_transforms,
@@ -26,9 +27,19 @@ from ..bulk import (
 from ..bulk.files import ENDINGS, Piece, companion, load_manifest
 from ..bulk.parts import prepare
 from ..bulk.workers import one_thread
+from ..config import ECTConfig
 from ..datasets.folder import Failure
-from .options import Files, check_found, check_output, report_beyond, report_failures, report_others, report_white
-from .recipe import Recipe
+from .options import (
+    Files,
+    check_found,
+    check_output,
+    check_radius,
+    parse_pairs,
+    report_beyond,
+    report_failures,
+    report_others,
+    report_white,
+)
 
 LISTED = 20  # failures on the screen, where a file lists them all
 
@@ -38,7 +49,9 @@ def transform(
     /,
     *,
     output: Annotated[Path, arg(aliases=["-o"])],
-    recipe: Recipe = Recipe(),  # noqa: B008
+    ect: ECTConfig = ECTConfig(),  # noqa: B008
+    dim: int | None = None,
+    data: tuple[str, ...] = (),
     shards: int | None = None,
     processes: int | None = None,
     scheduler: str | None = None,
@@ -55,7 +68,9 @@ def transform(
         files: Files of meshes, points, graphs or images, or folders of them.
         output: File for the transforms: .npz, .csv or .parquet. Without such an ending, a folder for Parquet parts, in which a
             second call goes on where the first was stopped.
-        recipe: How the files are transformed.
+        ect: How shapes are transformed.
+        dim: Dimension of the ambient space. Default: that of the first shape.
+        data: Options for reading files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
         shards: Number of parts, for an output folder. Default: one for every thousand files.
         processes: Of this machine that work on parts. Default: one for each core.
         scheduler: Address of a dask scheduler whose workers make the parts, such as tcp://node7:8786.
@@ -63,7 +78,8 @@ def transform(
         quiet: Show no progress, and print nothing but errors.
     """
     single = output.suffix.lower() in ENDINGS
-    recipe.check()
+    check_radius(ect)
+    reading = parse_pairs(data)
     _check_parts(files, output, single, shards, processes, scheduler)
     beside = companion(output)
     for path in (output, beside) if single else ():
@@ -71,7 +87,7 @@ def transform(
     source = find_files(files, besides=(output,) if beside is None else (output, beside))
     try:
         with one_thread():
-            settings = recipe.settings(source)
+            settings = Settings(dim or first_dimension(source, reading), ect, reading)
     except NothingReadError as error:
         if all(changed is None for changed in source.changed):  # there are no such files
             raise
@@ -108,7 +124,7 @@ def transform(
     if not quiet:
         print(_summary(source, settings, failures, output if single else output / "parts"))
         report_others(source.others)
-    report_beyond(sum(beyond), settings.radius)
+    report_beyond(sum(beyond), settings.ect.largest_height)
     return _report(failures, len(source.names) + len(source.failures), None if single else output / "failures.csv")
 
 
@@ -173,7 +189,7 @@ def _check_parts(
 
 
 def _summary(source: Source, settings: Settings, failures: list[Failure], place: Path) -> str:
-    grid = f"{settings.num_directions} directions x {settings.num_thresholds} thresholds"
+    grid = f"{settings.ect.num_directions} directions x {settings.ect.num_thresholds} thresholds"
     found = len(source.names) + len(source.failures)
     return f"{place}: {found - len(failures)} of {found} shapes, {grid} each"
 

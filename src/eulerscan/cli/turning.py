@@ -10,20 +10,20 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from .. import __version__
 from .._imports import progress_bar
+from .._version import __version__
 from ..analysis.alignment import Views, align
 from ..analysis.invariant import circular_distance
 from ..analysis.pairs import KeptPairs
 from ..bulk import Settings, Source, Transforms
 from ..complexes import Complex
-from ..dividing import DivideBy, divisors
+from ..complexes.normalize import DivideBy, divisors
 from ..io import read
 
 
 def check_turned(settings: Settings, made: bool) -> None:
     """What cannot be turned is said before any work is done."""
-    if settings.variant != "ect" or (settings.dim == 3 and math.isfinite(settings.scale)):
+    if settings.ect.variant != "ect" or settings.ect.derivative or (settings.dim == 3 and math.isfinite(settings.ect.scale)):
         raise ValueError(
             "--turned is for the transform itself, and in space for the exact one: leave out --variant and --scale."
         )
@@ -35,7 +35,7 @@ def check_turned(settings: Settings, made: bool) -> None:
 
 def in_plane(found: Transforms, p: float, quiet: bool) -> Tensor:
     """Distances ``[N, N]`` of transforms, by all turns in whole steps."""
-    transforms, thresholds, count = found.transforms.double(), found.settings.thresholds, len(found.names)
+    transforms, thresholds, count = found.transforms.double(), found.settings.ect.thresholds(), len(found.names)
     result = torch.zeros(count, count, dtype=torch.float64)
     bar = progress_bar(math.comb(count, 2), "comparing pairs", hidden=quiet)
     try:
@@ -85,10 +85,11 @@ def in_space(found: Transforms, folder: Path, p: float, kept: KeptPairs, quiet: 
 
 
 def _views(path: Path, settings: Settings) -> Views:
-    shape = settings.placed(read(path, dtype=torch.float64, **settings.reading))
-    grid = (settings.num_directions, settings.num_thresholds, settings.radius)
+    config = settings.ect
+    shape = read(path, dtype=torch.float64, **settings.reading).normalized(config.normalize)
+    grid = (config.num_directions, config.num_thresholds, config.largest_height)
     views = Views(shape, *grid)
-    return views if settings.divide_by is None else Views(_divided(views, settings.divide_by), *grid)
+    return views if config.divide_by is None else Views(_divided(views, config.divide_by), *grid)
 
 
 def _divided(views: Views, divide_by: DivideBy) -> Complex:
@@ -96,5 +97,5 @@ def _divided(views: Views, divide_by: DivideBy) -> Complex:
     shape = views.complex
     weights = shape.weights or tuple(torch.ones(n, dtype=torch.float64) for n in shape.counts)
     seen = views.everywhere[None].double() if divide_by == "peak" else views.curves  # the others do not depend on it
-    size = divisors(seen, shape, divide_by)
+    size = divisors(seen, shape.offsets, divide_by)
     return Complex(shape.points, shape.simplices, weights=tuple(weight / size for weight in weights))

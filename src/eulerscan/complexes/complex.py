@@ -4,26 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from .._validation import check_batch, check_points, check_simplices, check_weights
+from .._validation import (
+    check_batch,
+    check_choice,
+    check_points,
+    check_simplices,
+    check_vertex_weights,
+    check_weights,
+    positive,
+)
 from ..kernels.layout import owners, split_simplices, split_weights
 from . import simplices as simplex
-from .packed import join, pack, take
+from .normalize import Normalize, normalized, segment_max
+from .packed import Packed, join, pack, take
+
+Extend = Literal["max", "min", "mean"]
+"""The weight of a simplex, given the weights of its vertices."""
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Complex:
     """One or many embedded simplicial complexes: point clouds, graphs, meshes, or a mixture.
 
-    A batch of complexes is a complex. It is checked when it is made; its tensors are those that were given where possible, not
-    copies, so do not change them in place.
+    A batch of complexes is a complex. It is validated when it is made and immutable: it shares memory with the given tensors
+    where possible, so do not modify them in place.
 
-    Every column of ``simplices`` counts once: an edge stored in both directions counts twice (:func:`as_complex` removes such
-    copies), and faces that are not listed do not count (:meth:`closure` adds them).
+    Every column of ``simplices`` counts once. An edge stored in both directions counts twice (:func:`as_complex` removes such
+    duplicates), and faces that are not listed do not count (:meth:`closure` adds them).
 
     Args:
         points: Coordinates of the vertices, ``[V, dim]``, floating point.
@@ -31,15 +43,11 @@ class Complex:
             column: edges ``[2, n]``, triangles ``[3, n]``, tetrahedra ``[4, n]``.
         weights: One number a simplex: ``(of vertices [V], of simplices[0], of simplices[1], ...)``, each ``None`` for all
             ones. ``None`` is the unweighted complex.
-        batch: Which complex each vertex belongs to, ``[V]``, in any order. ``None``: all belong to one.
-        num_complexes: How many complexes there are, for those at the end without a vertex.
+        batch: The complex that each vertex belongs to, ``[V]``, in any order. ``None``: all belong to one.
+        num_complexes: Number of complexes, needed if the last ones have no vertex.
 
     Attributes:
-        points: The coordinates, complex after complex (the given order, if ``batch`` ascends).
-        rows: Vertices of a simplex, for each of the L levels: a level is the simplices of one dimension.
-        offsets: ``[1 + L, B + 1]``: complex ``b`` has the vertices ``offsets[0, b] : offsets[0, b + 1]`` and the simplices
-            ``offsets[i, b] : offsets[i, b + 1]`` of level ``i``, counted from 1.
-        packed_simplices, packed_weights: All levels in one vector, as the kernels take them.
+        packed: The tensors as the kernels take them (:class:`~eulerscan.complexes.packed.Packed`).
 
     Example:
         >>> points = torch.tensor([[0., 0], [1, 0], [1, 1], [0, 1]])
@@ -50,11 +58,7 @@ class Complex:
         tensor([0])
     """
 
-    points: Tensor
-    offsets: Tensor
-    rows: tuple[int, ...]
-    packed_simplices: Tensor
-    packed_weights: Tensor | None
+    packed: Packed
 
     def __init__(
         self,
@@ -69,37 +73,42 @@ class Complex:
         batch, num_complexes = check_batch(batch, num_complexes, points)
         tensors = check_simplices(simplices, points, batch)
         weights = check_weights(weights, points, tensors)
-        self._set(*pack(points, tensors, weights, batch, num_complexes))
-
-    def _set(
-        self,
-        points: Tensor,
-        offsets: Tensor,
-        rows: tuple[int, ...],
-        packed_simplices: Tensor,
-        packed_weights: Tensor | None,
-    ) -> None:
-        object.__setattr__(self, "points", points)
-        object.__setattr__(self, "offsets", offsets)
-        object.__setattr__(self, "rows", rows)
-        object.__setattr__(self, "packed_simplices", packed_simplices)
-        object.__setattr__(self, "packed_weights", packed_weights)
+        object.__setattr__(self, "packed", pack(points, tensors, weights, batch, num_complexes))
 
     @classmethod
-    def _make(cls, *fields: Any) -> Complex:
-        """A complex from parts of a checked one, not checked again."""
+    def from_packed(cls, packed: Packed) -> Complex:
+        """A complex from packed tensors, without validation. They must come from a validated complex."""
         complex = cls.__new__(cls)
-        complex._set(*fields)
+        object.__setattr__(complex, "packed", packed)
         return complex
+
+    def _replace(self, **fields: Any) -> Complex:
+        """The same complex with some of its packed fields changed, by name, without validation."""
+        return Complex.from_packed(self.packed._replace(**fields))
+
+    @property
+    def points(self) -> Tensor:
+        """``[V, dim]``: coordinates, complex after complex (in the given order, if ``batch`` was ascending)."""
+        return self.packed.points
+
+    @property
+    def offsets(self) -> Tensor:
+        """``[1 + L, B + 1]``: where the vertices, and the simplices of each level, of each complex begin and end."""
+        return self.packed.offsets
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Number of vertices of a simplex, for each of the L levels. A level is the simplices of one dimension."""
+        return self.packed.rows
 
     @property
     def num_complexes(self) -> int:
-        """B: how many complexes there are, empty ones included."""
+        """B: number of complexes, including empty ones."""
         return self.offsets.shape[1] - 1
 
     @property
     def dim(self) -> int:
-        """Dimension of the space that holds the points."""
+        """Dimension of the ambient space."""
         return self.points.shape[1]
 
     @property
@@ -110,24 +119,24 @@ class Complex:
     @property
     def counts(self) -> tuple[int, ...]:
         """Number of vertices, then of simplices in each level."""
-        if len(self.rows) < 2:  # the shapes say it, which compiled programs may ask for, and no device is waited for
-            return (self.points.shape[0], *(self.packed_simplices.shape[0] // rows for rows in self.rows))
+        if len(self.rows) < 2:  # known from shapes: no device synchronization, and compiled programs may ask
+            return (self.points.shape[0], *(self.packed.simplices.shape[0] // rows for rows in self.rows))
         return tuple(self.offsets[:, -1].tolist())
 
     @property
     def max_dim(self) -> int:
-        """The largest dimension of its simplices: 0 for points alone, 1 for graphs, 2 for meshes of triangles."""
+        """Largest dimension of a simplex: 0 for point clouds, 1 for graphs, 2 for triangle meshes."""
         return max([0, *(rows - 1 for rows, count in zip(self.rows, self.counts[1:], strict=True) if count)])
 
     @property
     def simplices(self) -> tuple[Tensor, ...]:
         """The simplices of each dimension that occurs, ascending, ``[k + 1, n]``."""
-        return split_simplices(self.packed_simplices, self.rows, self.counts[1:])
+        return split_simplices(self.packed.simplices, self.rows, self.counts[1:])
 
     @property
     def weights(self) -> tuple[Tensor, ...] | None:
-        """The weights of the vertices, then of the simplices in each level; ``None`` where all are one."""
-        return None if self.packed_weights is None else split_weights(self.packed_weights, self.counts)
+        """Weights of the vertices, then of the simplices of each level; ``None`` for an unweighted complex."""
+        return None if self.packed.weights is None else split_weights(self.packed.weights, self.counts)
 
     def __len__(self) -> int:
         return self.num_complexes
@@ -139,23 +148,19 @@ class Complex:
         counts = self.counts
         levels = [f"{n} {simplex.NAMES.get(r, f'{r - 1}-simplices')}" for r, n in zip(self.rows, counts[1:], strict=True)]
         simplices = f", simplices=({', '.join(levels)}{',' * (len(levels) == 1)})" if levels else ""
-        weighted = ", weighted" if self.packed_weights is not None else ""
+        weighted = ", weighted" if self.packed.weights is not None else ""
         return f"Complex(num_complexes={self.num_complexes}, dim={self.dim}, points={counts[0]}{simplices}{weighted})"
 
     def select(self, indices: Tensor | Sequence[int] | slice | int) -> Complex:
-        """Some of the complexes, in the given order, as often as they are named.
+        """Select complexes, in the given order, with repetition.
 
         Args:
-            indices: Numbers of complexes, negative ones from the end; a mask ``[B]``; a slice; or one number.
+            indices: Indices of complexes, negative ones from the end; a boolean mask ``[B]``; a slice; or one index.
         """
-        return self._take(self._positions(indices))
-
-    def _take(self, chosen: Tensor) -> Complex:
-        """The complexes with these numbers, which are checked."""
-        return Complex._make(*take(self, chosen))
+        return Complex.from_packed(take(self.packed, self._positions(indices)))
 
     def _positions(self, indices: Tensor | Sequence[int] | slice | int) -> Tensor:
-        """What :meth:`select` takes, checked, as numbers of complexes from 0 on."""
+        """The argument of :meth:`select`, validated, as non-negative indices."""
         device, count = self.offsets.device, self.num_complexes
         if isinstance(indices, slice):
             return torch.arange(count, device=device)[indices]
@@ -179,7 +184,7 @@ class Complex:
     def with_points(self, points: Tensor) -> Complex:
         """The same connectivity with other coordinates ``[V, any dim]``, in the order of ``self.points``.
 
-        Nothing but the shape is checked: this is what fitting and training call in every step.
+        Only the shape is checked, since fitting and training call this in every step.
         """
         if not isinstance(points, Tensor) or not points.is_floating_point():
             got = points.dtype if isinstance(points, Tensor) else type(points).__name__
@@ -189,71 +194,94 @@ class Complex:
             raise ValueError(f"points must have shape [{count}, dim] here, got {list(shape)}.")
         if points.device != self.device:
             raise ValueError(f"points must be on {self.device} like the rest of the complex, got {points.device}.")
-        return Complex._make(points, self.offsets, self.rows, self.packed_simplices, self.packed_weights)
+        return self._replace(points=points)
 
     @property
     def device(self) -> torch.device:
-        """Where all of its tensors are."""
+        """Device of all tensors."""
         return self.points.device
 
     def to(self, device: torch.device | torch.dtype | str | None = None, dtype: torch.dtype | None = None) -> Complex:
-        """A complex on another device, or with coordinates and weights of another dtype; one of the two may stand alone."""
+        """Move to another device, or convert coordinates and weights to another dtype, as ``Tensor.to`` does."""
         if isinstance(device, torch.dtype):
             device, dtype = None, device
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError(f"dtype must be floating point, got {dtype}.")
-        weights = self.packed_weights
-        return Complex._make(
-            self.points.to(device=device, dtype=dtype),
-            self.offsets.to(device=device),
-            self.rows,
-            self.packed_simplices.to(device=device),
-            None if weights is None else weights.to(device=device, dtype=dtype),
+        return Complex.from_packed(
+            self.packed.map(lambda x: x.to(device=device, dtype=dtype), lambda x: x.to(device=device))  # indices keep theirs
         )
 
     def pin_memory(self) -> Complex:
-        """The complex in memory that an accelerator copies from faster: what ``DataLoader(pin_memory=True)`` calls."""
-        weights = self.packed_weights
-        return Complex._make(
-            self.points.pin_memory(),
-            self.offsets.pin_memory(),
-            self.rows,
-            self.packed_simplices.pin_memory(),
-            None if weights is None else weights.pin_memory(),
+        """A copy in pinned memory, for ``DataLoader(pin_memory=True)``."""
+        return Complex.from_packed(self.packed.map(Tensor.pin_memory, Tensor.pin_memory))
+
+    def normalized(self, normalize: Normalize | None = "unit_ball") -> Complex:
+        """Each complex moved to the unit ball, or only centered; no complex depends on another one of the batch.
+
+        Args:
+            normalize: ``"unit_ball"`` moves the mean of the vertices to the origin and scales the largest norm to 1;
+                ``"center"`` keeps the size; ``None`` returns the complex as it is. A single point, or coincident points, go
+                to 0.
+
+        Example:
+            >>> pair = Complex(torch.tensor([[5.0, 1.0], [9.0, 1.0]]))
+            >>> pair.normalized("unit_ball").points.tolist()
+            [[-1.0, 0.0], [1.0, 0.0]]
+            >>> pair.normalized("center").points.tolist()
+            [[-2.0, 0.0], [2.0, 0.0]]
+        """
+        return self if normalize is None else self._replace(points=normalized(self.points, self.offsets[0], normalize))
+
+    def largest_norms(self) -> Tensor:
+        """``[B]``: norm of the vertex farthest from the origin, 0 for an empty complex."""
+        return segment_max(torch.linalg.vector_norm(self.points, dim=1), self.offsets[0])
+
+    def with_weights(self, weights: Any, extend: Extend = "max") -> Complex:
+        """The same complex with other weights.
+
+        Args:
+            weights: Of the vertices, ``[V]`` in the order of ``self.points``.
+            extend: The weight of a simplex, given those of its vertices: their ``"max"``, as for images, their ``"min"`` or
+                their ``"mean"``.
+        """
+        check_choice(extend, "extend", get_args(Extend))
+        weights = check_vertex_weights(weights, self.points)
+        name = {"max": "amax", "min": "amin", "mean": "mean"}[extend]
+        parts = [weights, *(getattr(weights[columns], name)(dim=0) for columns in self.simplices)]
+        return self._replace(weights=torch.cat(parts))
+
+    def subsample(self, num_points: int, *, generator: torch.Generator | None = None) -> Complex:
+        """At most ``num_points`` points of each cloud, without replacement: the first ones, or random ones.
+
+        Args:
+            num_points: Clouds with fewer points stay as they are.
+            generator: Draws the points; ``None`` takes the first ones.
+
+        Example:
+            >>> clouds = Complex(torch.tensor([[1.0], [2.0], [3.0], [4.0]]), batch=torch.tensor([0, 0, 0, 1]))
+            >>> clouds.subsample(2).points.flatten()
+            tensor([1., 2., 4.])
+        """
+        positive(num_points, "num_points")
+        if self.max_dim > 0:
+            raise ValueError(f"num_points subsamples point clouds, but the complex has {self.max_dim}-simplices: {self!r}.")
+        batch, count = self.batch, len(self.points)
+        order = torch.arange(count, device=self.device)
+        rank = order - self.offsets[0][batch]
+        if generator is not None:
+            shuffled = torch.randperm(count, generator=generator, device=generator.device).to(self.device)
+            order = shuffled[batch[shuffled].argsort(stable=True)]  # random within each cloud
+        kept = order[rank < num_points].sort().values
+        sizes = self.offsets[0].diff().clamp(max=num_points)
+        offsets = torch.nn.functional.pad(sizes.cumsum(dim=0), (1, 0))[None]
+        weights = self.packed.weights
+        return Complex.from_packed(
+            Packed(self.points[kept], offsets, (), self.packed.simplices[:0], None if weights is None else weights[kept])
         )
 
-    def centred(self) -> Complex:
-        """Each complex moved so that the mean of its points is at the origin. Its size stays.
-
-        It depends on no other complex of the batch. A single point and coincident points go to 0.
-        """
-        batch = self.batch
-        # Relative to one of its own points a coincident complex is exactly zero, whatever its place.
-        points = self.points - self.points[self.offsets[0, batch]]
-        wide = torch.promote_types(points.dtype, torch.float32)  # a sum in half precision would overflow
-        sums = points.new_zeros(self.num_complexes, self.dim, dtype=wide).index_add(0, batch, points.to(wide))
-        sizes = self.offsets[0].diff().clamp(min=1).unsqueeze(1)
-        return self.with_points(points - (sums / sizes).to(points.dtype)[batch])
-
-    def unit_ball(self) -> Complex:
-        """Each complex centred at the mean of its points and scaled to largest norm 1.
-
-        It depends on no other complex of the batch. A single point and coincident points go to 0.
-        """
-        points, batch = self.centred().points, self.batch
-        # Twice: a norm of very large or very small coordinates would overflow or vanish.
-        points = points / self._largest(points.abs().amax(dim=1))[batch, None]
-        points = points / self._largest(torch.linalg.vector_norm(points, dim=1))[batch, None]
-        return self.with_points(points)
-
-    def _largest(self, values: Tensor) -> Tensor:
-        """``[B]``: the largest of the non-negative values ``[V]`` of each complex, 1 where that is 0."""
-        largest = values.new_zeros(self.num_complexes).scatter_reduce(0, self.batch, values, "amax")
-        return torch.where(largest > 0, largest, 1.0)
-
     def euler_characteristic(self) -> Tensor:
-        """``[B]``: vertices - edges + triangles - ...; the same sum of weights for a weighted complex."""
-        # An odd number of vertices is an even dimension, which counts with a plus.
+        """``[B]``: vertices - edges + triangles - ...; for a weighted complex the same sum of weights."""
+        # A simplex with an odd number of vertices has even dimension: sign +1.
         signs = torch.tensor([1, *(1 if r % 2 else -1 for r in self.rows)], device=self.offsets.device)
         weights = self.weights
         if weights is None:
@@ -264,22 +292,22 @@ class Complex:
         return result
 
     def closure(self) -> Complex:
-        """The complex with the faces that its simplices lack. What is there already stays as it is."""
-        if self.packed_weights is not None:
-            raise ValueError("closure() cannot know the weights of the faces that it adds. Close the complex, then weigh it.")
+        """The complex with all missing faces added."""
+        if self.packed.weights is not None:
+            raise ValueError("closure() cannot know the weights of new faces. Call it before with_weights().")
         levels = dict(zip(self.rows, self.simplices, strict=True))
-        # From the largest dimension down, so that faces that were added bring their own.
+        # From the largest dimension down, so that added faces get their own faces.
         for rows in range(max(levels, default=0), 2, -1):
-            present = levels.get(rows - 1, self.packed_simplices.new_empty(rows - 1, 0))
+            present = levels.get(rows - 1, self.packed.simplices.new_empty(rows - 1, 0))
             added = simplex.missing(simplex.faces(levels[rows]), present)
             levels[rows - 1] = torch.cat([present, added.to(present.dtype)], dim=1)
-        return Complex(self.points, levels.values(), batch=self.batch, num_complexes=self.num_complexes)
+        return Complex.from_packed(pack(self.points, tuple(levels.values()), None, self.batch, self.num_complexes))
 
 
 def collate(complexes: Sequence[Complex]) -> Complex:
-    """Many complexes as one, in the given order; each may hold several, and any kinds may be mixed.
+    """Concatenate complexes to a batch. Each may be a batch itself; clouds, graphs and meshes may be mixed.
 
-    Also what a ``DataLoader`` over a list of complexes needs: ``DataLoader(items, collate_fn=es.collate)``.
+    Also the ``collate_fn`` of a ``DataLoader`` over complexes: ``DataLoader(items, collate_fn=es.collate)``.
 
     >>> cloud = Complex(torch.rand(5, 2))
     >>> graph = Complex(torch.rand(3, 2), [torch.tensor([[0, 1], [1, 2]])])
@@ -288,7 +316,7 @@ def collate(complexes: Sequence[Complex]) -> Complex:
     """
     complexes = list(complexes)
     if not complexes:
-        raise ValueError("complexes must hold at least one Complex: an empty list has no dimension of space.")
+        raise ValueError("complexes must not be empty: an empty list has no dimension.")
     for i, item in enumerate(complexes):
         if not isinstance(item, Complex):
             raise TypeError(f"complexes[{i}] must be a Complex, got {type(item).__name__}. as_complex() makes one.")
@@ -297,4 +325,4 @@ def collate(complexes: Sequence[Complex]) -> Complex:
                 f"complexes[{i}] has points of dimension {item.dim} on {item.points.device}, complexes[0] of dimension "
                 f"{complexes[0].dim} on {complexes[0].points.device}: all must agree."
             )
-    return Complex._make(*join(complexes))
+    return Complex.from_packed(join([item.packed for item in complexes]))

@@ -1,20 +1,74 @@
-"""Where a shape is looked at: as it is, about its own centre, or in the unit ball."""
+"""Normalization: of coordinates before a transform, and of the transform afterwards."""
 
 from __future__ import annotations
 
-from .complex import Complex
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from .._validation import check_choice
+from ..kernels.layout import owners
+
+Normalize = Literal["unit_ball", "center"]
+"""``"unit_ball"`` centers a shape and scales it to largest norm 1; ``"center"`` only centers it."""
+
+DivideBy = Literal["vertices", "simplices", "peak"]
+"""The transform of a shape is divided by its number of vertices or simplices, or by its largest absolute value."""
 
 
-def placed(complex: Complex, *, unit_ball: bool, centre: bool) -> Complex:
-    """Each complex centred, or else in the unit ball, or else as it is. ``centre`` has the last word: it keeps sizes.
+def check_normalize(normalize: str | None) -> None:
+    """Check the option ``normalize``."""
+    check_choice(normalize, "normalize", get_args(Normalize), optional=True)
 
-    >>> import torch
-    >>> pair = Complex(torch.tensor([[5.0, 1.0], [9.0, 1.0]]))
-    >>> placed(pair, unit_ball=True, centre=False).points.tolist()
-    [[-1.0, 0.0], [1.0, 0.0]]
-    >>> placed(pair, unit_ball=True, centre=True).points.tolist()
-    [[-2.0, 0.0], [2.0, 0.0]]
+
+def check_divide_by(divide_by: str | None) -> None:
+    """Check the option ``divide_by``."""
+    check_choice(divide_by, "divide_by", get_args(DivideBy), optional=True)
+
+
+def normalized(points: Tensor, offsets: Tensor, normalize: Normalize) -> Tensor:
+    """Center each cloud of a batch, or move it to the unit ball. ``offsets [B + 1]`` separates the clouds."""
+    check_normalize(normalize)
+    batch = owners(offsets, len(points))
+    # Relative to one of its own points, a cloud of coincident points is exactly zero.
+    points = points - points[offsets[batch]]
+    wide = torch.promote_types(points.dtype, torch.float32)  # a sum in half precision would overflow
+    sums = points.new_zeros(len(offsets) - 1, points.shape[1], dtype=wide).index_add(0, batch, points.to(wide))
+    points = points - (sums / offsets.diff().clamp(min=1).unsqueeze(1)).to(points.dtype)[batch]
+    if normalize == "center":
+        return points
+    # Twice, since norms of very large or very small coordinates would overflow or vanish.
+    points = points / nonzero(segment_max(points.abs().amax(dim=1), offsets))[batch, None]
+    return points / nonzero(segment_max(torch.linalg.vector_norm(points, dim=1), offsets))[batch, None]
+
+
+def divisors(transform: Tensor, offsets: Tensor, divide_by: DivideBy) -> Tensor:
+    """``[B]``: what each transform ``[B, ...]`` is divided by; 1 instead of 0. ``offsets [1 + L, B + 1]`` are the complex's."""
+    if divide_by == "peak":
+        return nonzero(transform.abs().flatten(1).amax(dim=1))
+    sizes = offsets.diff(dim=1)
+    return nonzero((sizes[0] if divide_by == "vertices" else sizes.sum(dim=0)).to(transform.dtype))
+
+
+def divided(transform: Tensor, offsets: Tensor, divide_by: DivideBy | None) -> Tensor:
+    """Divide the transform ``[B, ...]`` of each complex by its :func:`divisors`.
+
+    >>> sizes = torch.tensor([[0, 2, 5]])  # two clouds, of 2 and of 3 points
+    >>> divided(torch.tensor([[[0.0, 2.0]], [[0.0, 3.0]]]), sizes, "vertices").tolist()
+    [[[0.0, 1.0]], [[0.0, 1.0]]]
     """
-    if centre:
-        return complex.centred()
-    return complex.unit_ball() if unit_ball else complex
+    if divide_by is None:
+        return transform
+    return transform / divisors(transform, offsets, divide_by).reshape(-1, *[1] * (transform.ndim - 1))
+
+
+def segment_max(values: Tensor, offsets: Tensor) -> Tensor:
+    """``[B]``: the largest of the non-negative values ``[V]`` in each segment, 0 for an empty one."""
+    largest: Tensor = values.new_zeros(len(offsets) - 1).scatter_reduce(0, owners(offsets, len(values)), values, "amax")
+    return largest
+
+
+def nonzero(values: Tensor) -> Tensor:
+    """The values, with 1 in place of 0, to divide by."""
+    return torch.where(values > 0, values, 1.0)

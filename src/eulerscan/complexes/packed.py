@@ -1,31 +1,47 @@
-"""How a :class:`Complex` is stored: complex after complex, in a few flat tensors (see :mod:`.kernels.layout`)."""
+"""Packed storage of a :class:`~eulerscan.Complex`: complex after complex, in a few flat tensors (:mod:`~eulerscan.kernels.layout`)."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..kernels.layout import split_simplices, split_weights
-from .ragged import gather
-
-if TYPE_CHECKING:
-    from .complex import Complex
+from .ragged import ragged_gather
 
 MOST_INT32 = 2**31 - 1
 
 
 class Packed(NamedTuple):
-    """The fields of a complex."""
+    """The fields of a complex. Derive another one by name with ``_replace``.
 
-    points: Tensor  # [V, dim]
-    offsets: Tensor  # [1 + L, B + 1]
+    Attributes:
+        points: ``[V, dim]``, complex after complex.
+        offsets: ``[1 + L, B + 1]``: complex ``b`` has the vertices ``offsets[0, b] : offsets[0, b + 1]`` and, of level
+            ``i`` (counted from 1), the simplices ``offsets[i, b] : offsets[i, b + 1]``.
+        rows: Number of vertices of a simplex, for each of the L levels. A level is the simplices of one dimension.
+        simplices: The levels one after the other, each ``[rows, n]`` flattened.
+        weights: Of the vertices, then of the simplices of each level; ``None`` for an unweighted complex.
+    """
+
+    points: Tensor
+    offsets: Tensor
     rows: tuple[int, ...]
-    packed_simplices: Tensor
-    packed_weights: Tensor | None
+    simplices: Tensor
+    weights: Tensor | None
+
+    def map(self, floats: Callable[[Tensor], Tensor], integers: Callable[[Tensor], Tensor]) -> Packed:
+        """Apply one function to points and weights, another to offsets and simplices."""
+        return Packed(
+            floats(self.points),
+            integers(self.offsets),
+            self.rows,
+            integers(self.simplices),
+            None if self.weights is None else floats(self.weights),
+        )
 
 
 def pack(
@@ -35,7 +51,7 @@ def pack(
     batch: Tensor,
     num_complexes: int,
 ) -> Packed:
-    """Store checked parts: levels by ascending dimension, vertices and simplices by complex, order kept otherwise."""
+    """Pack validated parts: levels by dimension, vertices and simplices by complex, in stable order."""
     position = None
     if not _ascends(batch):
         order = batch.argsort(stable=True)
@@ -57,19 +73,19 @@ def pack(
     return Packed(points, torch.stack(offsets), rows, _flat(parts, points), torch.cat(weight_parts) if weight_parts else None)
 
 
-def join(items: Sequence[Packed | Complex]) -> Packed:
-    """Many stored complexes as one, in the given order."""
+def join(items: Sequence[Packed]) -> Packed:
+    """Concatenate packed complexes, in the given order."""
     rows = tuple(sorted({r for item in items for r in item.rows}))
     counts = [item.offsets[:, -1].tolist() for item in items]
     levels: dict[int, list[Tensor]] = {r: [] for r in rows}
     weights: dict[int, list[Tensor]] = {r: [] for r in (1, *rows)}
-    weighted = any(item.packed_weights is not None for item in items)
+    weighted = any(item.weights is not None for item in items)
     start, index = 0, _index_dtype(sum(count[0] for count in counts))
     for item, count in zip(items, counts, strict=True):
-        for r, columns in zip(item.rows, split_simplices(item.packed_simplices, item.rows, count[1:]), strict=True):
+        for r, columns in zip(item.rows, split_simplices(item.simplices, item.rows, count[1:]), strict=True):
             levels[r].append(columns.to(index) + start)
         if weighted:
-            own = item.points.new_ones(sum(count)) if item.packed_weights is None else item.packed_weights
+            own = item.points.new_ones(sum(count)) if item.weights is None else item.weights
             for r, weight in zip((1, *item.rows), split_weights(own, count), strict=True):
                 weights[r].append(weight)
         start += len(item.points)
@@ -84,29 +100,29 @@ def join(items: Sequence[Packed | Complex]) -> Packed:
     )
 
 
-def take(item: Packed | Complex, chosen: Tensor) -> Packed:
-    """Some of many stored complexes, by number ``[n]``, in the given order."""
+def take(item: Packed, chosen: Tensor) -> Packed:
+    """Select complexes by index ``[n]``, in the given order, with repetition."""
     starts = item.offsets.index_select(1, chosen)
     sizes = item.offsets.index_select(1, chosen + 1) - starts
     offsets = torch.nn.functional.pad(sizes.cumsum(dim=1), (1, 0))
-    points = gather(item.points, starts[0], sizes[0])
+    points = ragged_gather(item.points, starts[0], sizes[0])
     counts = item.offsets[:, -1].tolist()
     # A complex has one run of the packed weights for each level, and one of the packed simplices for each row of a level.
-    weights, begins = item.packed_weights, list(itertools.accumulate(counts, initial=0))[:-1]
+    weights, begins = item.weights, list(itertools.accumulate(counts, initial=0))[:-1]
     if weights is not None:
         runs = torch.cat([start + begin for start, begin in zip(starts, begins, strict=True)])
-        weights = gather(weights, runs, sizes.view(-1))
-    simplices, levels = item.packed_simplices, [i for i, rows in enumerate(item.rows, start=1) for _ in range(rows)]
+        weights = ragged_gather(weights, runs, sizes.view(-1))
+    simplices, levels = item.simplices, [i for i, rows in enumerate(item.rows, start=1) for _ in range(rows)]
     if levels:
         begins = list(itertools.accumulate((counts[i] for i in levels), initial=0))[:-1]
         runs = torch.cat([starts[i] + begin for i, begin in zip(levels, begins, strict=True)])
         shifts = (starts[0] - offsets[0, :-1]).repeat(len(levels))
-        simplices = gather(simplices, runs, torch.cat([sizes[i] for i in levels]), shifts)
+        simplices = ragged_gather(simplices, runs, torch.cat([sizes[i] for i in levels]), shifts)
     return Packed(points, offsets, item.rows, simplices, weights)
 
 
 def _flat(levels: Sequence[Tensor], points: Tensor) -> Tensor:
-    """All levels in one vector, of 32 bits an index where they suffice."""
+    """All levels in one vector of int32, or int64 where that is too small."""
     index = _index_dtype(len(points))
     empty = torch.empty(0, dtype=index, device=points.device)
     return torch.cat([empty, *(level.reshape(-1).to(index) for level in levels)])
@@ -120,8 +136,8 @@ def _offsets(owner: Tensor, num_complexes: int) -> Tensor:
     return torch.nn.functional.pad(torch.bincount(owner, minlength=num_complexes).cumsum(dim=0), (1, 0))
 
 
-def _sizes(item: Packed | Complex, rows: tuple[int, ...]) -> Tensor:
-    """``[1 + L, B]``: the sizes of the levels of all complexes of ``item``, zero for a level it lacks."""
+def _sizes(item: Packed, rows: tuple[int, ...]) -> Tensor:
+    """``[1 + L, B]``: number of simplices of each level in each complex of ``item``, 0 for levels that it lacks."""
     sizes = item.offsets.new_zeros(1 + len(rows), item.offsets.shape[1] - 1)
     sizes[[0, *(1 + rows.index(r) for r in item.rows)]] = item.offsets.diff(dim=1)
     return sizes

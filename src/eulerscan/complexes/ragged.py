@@ -1,4 +1,4 @@
-"""Runs of a long vector, put one after the other: how some complexes are taken out of many."""
+"""Ragged gather: slices of a tensor, concatenated. This is how complexes are selected from a batch."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd import forward_ad
 
-FEW = 4096  # for so many entries a compiled loop is not worth its start
+FEW = 4096  # entries below which indexing beats the start of a compiled loop
 PLAIN = (torch.int32, torch.int64, torch.float32, torch.float64)
 
 
-def places(starts: Tensor, sizes: Tensor) -> Tensor:
-    """The indices of runs: ``start, start + 1, ...``, as many as its size, for each.
+def ragged_indices(starts: Tensor, sizes: Tensor) -> Tensor:
+    """Indices of slices: ``start, start + 1, ..., start + size - 1`` for each slice.
 
-    >>> places(torch.tensor([7, 2]), torch.tensor([3, 1]))
+    >>> ragged_indices(torch.tensor([7, 2]), torch.tensor([3, 1]))
     tensor([7, 8, 9, 2])
     """
     ends = sizes.cumsum(dim=0)
@@ -26,12 +26,12 @@ def places(starts: Tensor, sizes: Tensor) -> Tensor:
     return torch.arange(total, device=starts.device) + (starts - ends + sizes).repeat_interleave(sizes, output_size=total)
 
 
-def gather(values: Tensor, starts: Tensor, sizes: Tensor, shifts: Tensor | None = None) -> Tensor:
-    """The runs ``values[start : start + size]`` one after the other, each less its shift; differentiable.
+def ragged_gather(values: Tensor, starts: Tensor, sizes: Tensor, shifts: Tensor | None = None) -> Tensor:
+    """Concatenate the slices ``values[start : start + size]``, each minus its shift. Differentiable.
 
-    All are on one device. Starts and sizes must be right: they are not checked.
+    All arguments must be on one device. Starts and sizes are not checked.
 
-    >>> gather(torch.arange(0, 100, 10), torch.tensor([7, 2]), torch.tensor([3, 1]), torch.tensor([1, 2]))
+    >>> ragged_gather(torch.arange(0, 100, 10), torch.tensor([7, 2]), torch.tensor([3, 1]), torch.tensor([1, 2]))
     tensor([69, 79, 89, 18])
     """
     width = values[:1].numel() if len(values) else 0
@@ -41,9 +41,9 @@ def gather(values: Tensor, starts: Tensor, sizes: Tensor, shifts: Tensor | None 
         plain and values.device.type == "cpu" and values.dtype in PLAIN and values.is_contiguous() and not values.requires_grad
     )
     if not simple or total * width <= FEW or torch.compiler.is_compiling():
-        found = values[places(starts, sizes)]
+        found = values[ragged_indices(starts, sizes)]
         return found if shifts is None else found - shifts.to(values.dtype).repeat_interleave(sizes, output_size=total)
-    # One pass over memory in order, without indices as long as the result: several times faster.
+    # One ordered pass over memory, without indices as long as the result, is several times faster.
     result = values.new_empty(total, *values.shape[1:])
     shifts = torch.zeros_like(starts) if shifts is None else shifts
     arrays = (values.view(-1), starts * width, sizes * width, shifts, result.view(-1))
@@ -53,11 +53,11 @@ def gather(values: Tensor, starts: Tensor, sizes: Tensor, shifts: Tensor | None 
 
 @cache
 def _compiled() -> Any:
-    from numba import njit  # with the first call, not with the library
+    from numba import njit  # on first use, not at import
 
     try:
         return njit(nogil=True, cache=True)(_copy)
-    except RuntimeError:  # no place for numba's cache
+    except RuntimeError:  # no writable cache directory
         return njit(nogil=True)(_copy)
 
 

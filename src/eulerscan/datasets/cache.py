@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..complexes import Complex
+from ..complexes.packed import Packed
 from .dataset import Dataset
 from .places import cache_folder, writing
 
@@ -68,13 +69,13 @@ def save(dataset: Dataset, options: Mapping[str, Any]) -> None:
         "points": shapes.points.numpy(),
         "offsets": shapes.offsets.numpy(),
         "rows": np.array(shapes.rows, dtype=np.int64),
-        "simplices": shapes.packed_simplices.numpy(),
+        "simplices": shapes.packed.simplices.numpy(),
         "labels": dataset.labels.numpy(),
         "classes": np.array(dataset.classes, dtype=np.str_),
         **{_SPLIT + name: indices.numpy() for name, indices in dataset.splits.items()},
     }
-    if shapes.packed_weights is not None:
-        arrays["weights"] = shapes.packed_weights.numpy()
+    if shapes.packed.weights is not None:
+        arrays["weights"] = shapes.packed.weights.numpy()
     with writing(path_of(dataset.name, options)) as partial, partial.open("wb") as file:
         np.savez(file, allow_pickle=False, **{name: np.asarray(array, order="C") for name, array in arrays.items()})
 
@@ -103,13 +104,9 @@ def _key(name: str, options: Mapping[str, Any]) -> str:
 
 def _restore(name: str, arrays: Mapping[str, NDArray[Any]]) -> Dataset:
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items() if key not in ("key", "classes")}
-    shapes = Complex._make(
-        tensors["points"],
-        tensors["offsets"],
-        tuple(tensors["rows"].tolist()),
-        tensors["simplices"],
-        tensors.get("weights"),
-    )
+    rows = tuple(tensors["rows"].tolist())
+    packed = Packed(tensors["points"], tensors["offsets"], rows, tensors["simplices"], tensors.get("weights"))
+    shapes = Complex.from_packed(packed)
     _check(shapes)
     splits = {key.removeprefix(_SPLIT): tensor for key, tensor in tensors.items() if key.startswith(_SPLIT)}
     return Dataset(name, shapes, tensors["labels"], tuple(arrays["classes"].tolist()), splits)
@@ -117,7 +114,7 @@ def _restore(name: str, arrays: Mapping[str, NDArray[Any]]) -> Dataset:
 
 def _check(shapes: Complex) -> None:
     """That the parts of a complex fit together, as far as that takes no time to speak of."""
-    points, offsets, packed = shapes.points, shapes.offsets, shapes.packed_simplices
+    points, offsets, packed = shapes.points, shapes.offsets, shapes.packed.simplices
     counts = offsets[:, -1].tolist()
     entries = sum(r * n for r, n in zip(shapes.rows, counts[1:], strict=True))
     consistent = (
@@ -128,7 +125,7 @@ def _check(shapes: Complex) -> None:
         and packed.shape == (entries,)
         and (entries == 0 or _within(packed, len(points)))
         and bool(torch.isfinite(points).all())
-        and _fits(shapes.packed_weights, sum(counts))
+        and _fits(shapes.packed.weights, sum(counts))
     )
     if not consistent:
         raise ValueError("its parts do not fit together")

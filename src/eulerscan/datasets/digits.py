@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from .._imports import require
-from ..variants import weigh
 from .dataset import Dataset
 from .pixels import triangulate
 
@@ -36,5 +35,5 @@ def digits(name: str = "digits", *, form: str = "meshes", threshold: int = 7) ->
     foreground = torch.ones_like(images, dtype=torch.bool) if form == "pixels" else images > threshold
     shapes = triangulate(foreground, dimension=FORMS[form])
     if form == "pixels":
-        shapes = weigh(shapes, images.reshape(-1) / BRIGHTEST)
+        shapes = shapes.with_weights(images.reshape(-1) / BRIGHTEST)
     return Dataset(name, shapes, labels, tuple(str(digit) for digit in bunch.target_names))

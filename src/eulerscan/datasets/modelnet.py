@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..complexes.coerce import as_complex
+from ..complexes import as_complex
 from .dataset import Dataset
 from .download import Source, reading
 

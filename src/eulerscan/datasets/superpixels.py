@@ -8,7 +8,6 @@ from torch import Tensor
 
 from .._imports import progress
 from ..complexes import Complex, collate
-from ..variants import weigh
 from .dataset import Dataset
 from .download import Source, reading
 from .mnist import DIGITS, official_splits
@@ -46,7 +45,7 @@ def superpixels(name: str = "mnist-superpixels", *, intensity: bool = True, weig
         edges = nearest_neighbours(positions[start:end], chunk)
         graphs = Complex(points[start:end], [edges], batch=batch, num_complexes=len(chunk))
         # The darker end: with the brighter one every stroke would be as wide as its neighbours reach.
-        shapes.append(weigh(graphs, brightness[start:end], "min") if weighted else graphs)
+        shapes.append(graphs.with_weights(brightness[start:end], "min") if weighted else graphs)
         start = end
     return Dataset(name, collate(shapes), labels, DIGITS, official_splits())
 

@@ -52,14 +52,14 @@ def molecules(
     shapes = Complex(points, [edges], batch=batch, num_complexes=len(labels))
     if unit_ball or planes:
         bare = shapes.with_points(shapes.points[:, :3])
-        places = bare.unit_ball().points if unit_ball else _from_planes(bare) / ANGSTROMS
+        places = bare.normalized("unit_ball").points if unit_ball else _from_planes(bare) / ANGSTROMS
         shapes = shapes.with_points(torch.cat([places, shapes.points[:, 3:]], dim=1))
     return Dataset(name, shapes, labels, ("-1", "1"))
 
 
 def _from_planes(shapes: Complex) -> Tensor:
     """How far each vertex is from the planes through the mean of its complex across the principal axes, least spread first."""
-    batch, points = shapes.batch, shapes.with_points(shapes.points.double()).centred().points
+    batch, points = shapes.batch, shapes.with_points(shapes.points.double()).normalized("center").points
     spread = points.new_zeros(len(shapes), 3, 3).index_add(0, batch, points[:, :, None] * points[:, None, :])
     axes = torch.linalg.eigh(spread).eigenvectors
     distances: Tensor = (points[:, None, :] @ axes[batch]).squeeze(1).abs().to(shapes.points)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -17,17 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import __version__
 from .. import directions as spheres
 from .._storage import replacing
-from ..complexes import Complex
+from .._version import __version__
+from ..complexes import Complex, Shape, as_complex
 from ..complexes.boundary import occurrences, outer_triangles
-from ..complexes.coerce import Shape, as_complex
-from ..complexes.normalize import placed
+from ..complexes.normalize import Normalize
 from ..complexes.simplices import NAMES, faces
-from ..functional import ect
-from ..functional import thresholds as even_thresholds
-from ..grid import radius_of
+from ..config import ECTConfig
 
 MOST_SIMPLICES = 1_000_000
 """Vertices, edges, triangles and so on of a shape that a page takes.
@@ -51,22 +49,16 @@ def page(
     shape: Shape,
     *,
     name: str,
-    unit_ball: bool = True,
-    centre: bool = False,
-    radius: float | None = None,
-    num_directions: int | None = None,
-    num_thresholds: int = 128,
+    config: ECTConfig = ECTConfig(num_directions=360, num_thresholds=128),  # noqa: B008
 ) -> str:
     """A page of HTML to explore one shape in the plane or in space.
 
     Args:
         shape: One :class:`Complex`, or anything :func:`as_complex` understands, of at most :data:`MOST_SIMPLICES` simplices.
         name: What it is called; any text.
-        unit_ball: Whether to centre the shape and scale it to norm 1 first.
-        centre: Whether to centre the shape and keep its size, in place of ``unit_ball``.
-        radius: Largest height. ``None``: a tenth more than the largest norm.
-        num_directions: Rows of the image of the transform. ``None``: 360 in the plane, 256 in space.
-        num_thresholds: Columns of it.
+        config: How the shape is transformed: a row of the image for each direction, a column for each threshold. Without a
+            radius, it is that of the shape. The page sweeps the exact transform, so only the grid and ``normalize`` may differ
+            from the defaults.
 
     Example:
         >>> text = page(torch.rand(5, 2), name="five points")
@@ -74,15 +66,7 @@ def page(
         ('<!DOCTYPE html>', True)
     """
     name = name.encode("utf-8", "replace").decode()  # names of files may be no text
-    data = describe(
-        shape,
-        name=name,
-        unit_ball=unit_ball,
-        centre=centre,
-        radius=radius,
-        num_directions=num_directions,
-        num_thresholds=num_thresholds,
-    )
+    data = describe(shape, name=name, config=config)
     folder = resources.files(__package__) / "page"
     parts = {
         "title": html.escape(f"{name} · eulerscan"),
@@ -98,21 +82,12 @@ def page(
 
 
 @torch.no_grad()
-def describe(
-    shape: Shape,
-    *,
-    name: str,
-    unit_ball: bool,
-    centre: bool,
-    radius: float | None,
-    num_directions: int | None,
-    num_thresholds: int,
-) -> dict[str, Any]:
+def describe(shape: Shape, *, name: str, config: ECTConfig) -> dict[str, Any]:
     """What the page knows of a shape, ready for JSON; arrays in base64."""
-    complex = placed(_checked(shape), unit_ball=unit_ball, centre=centre)
-    radius = radius_of(complex) if radius is None else radius
-    thresholds = even_thresholds(num_thresholds, radius, dtype=torch.float64)
-    directions = spheres.uniform(num_directions or (360 if complex.dim == 2 else 256), complex.dim, dtype=torch.float64)
+    if config != ECTConfig(config.num_directions, config.num_thresholds, config.radius, normalize=config.normalize):
+        raise ValueError(f"config must be that of the exact transform, which the page sweeps, got {config}.")
+    normalize, complex = config.normalize, _checked(shape).normalized(config.normalize)
+    config = replace(config.with_radius_of(complex), normalize=None)
     weights = complex.weights
     levels = [
         {
@@ -126,18 +101,18 @@ def describe(
     ]
     return {
         "name": name,
-        "facts": _facts(complex, unit_ball, centre),
+        "facts": _facts(complex, normalize),
         "dim": complex.dim,
-        "radius": radius,
+        "radius": config.radius,
         "weighted": weights is not None,
         "points": _encode(complex.points, "float64"),
         "weights": None if weights is None else _encode(weights[0], "float64"),
         "levels": levels,
         "drawn": {kind: _encode(indices, "uint32") for kind, indices in _drawn(complex).items()},
         "circle": _encode(spheres.circle(360, dtype=torch.float64), "float64"),
-        "directions": _encode(directions, "float64"),
-        "thresholds": _encode(thresholds, "float64"),
-        "transform": _encode(ect(complex, directions, thresholds)[0], "float32"),
+        "directions": _encode(config.directions(complex.dim), "float64"),
+        "thresholds": _encode(config.thresholds(), "float64"),
+        "transform": _encode(config.transform(complex)[0], "float32"),
     }
 
 
@@ -158,11 +133,11 @@ def _checked(shape: Shape) -> Complex:
     return complex.to("cpu", torch.float64)
 
 
-def _facts(complex: Complex, unit_ball: bool, centre: bool) -> str:
+def _facts(complex: Complex, normalize: Normalize | None) -> str:
     kinds = [NAMES.get(rows, f"{rows - 1}-simplices") for rows in complex.rows]
     counts = [f"{n:,} {kind}" for n, kind in zip(complex.counts, ["vertices", *kinds], strict=True)]
-    place = "centred and scaled to the unit ball" if unit_ball and not centre else "in the units of the file"
-    place = f"centred, {place}" if centre else place
+    places = {"unit_ball": "centered and scaled to the unit ball", "center": "centered, in the units of the file"}
+    place = places.get(normalize or "", "in the units of the file")
     weighted = "" if complex.weights is None else "weighted, "
     return f"{', '.join(counts)}; {weighted}in {'the plane' if complex.dim == 2 else 'space'}, {place}"
 

@@ -13,12 +13,10 @@ from torch import Tensor
 from .. import directions as spheres
 from .._imports import progress_bar
 from .._validation import positive
-from ..complexes import Complex
-from ..complexes.coerce import Shape
+from ..complexes import Complex, Shape
 from ..functional import ect
-from ..functional import thresholds as even_thresholds
-from ..grid import MARGIN
-from ..nn.losses import soft_scale
+from ..grid import MARGIN, soft_scale
+from ..grid import thresholds as even_thresholds
 from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of
 from .inverse import Transform
 from .objective import Goal, checked_scales, not_sharper, one_complex, peak

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad, softplus
 
 from .._validation import positive
-from ..complexes.coerce import Shape
+from ..complexes import Shape
 from ..functional import ect
 
 FALL = 1e-3  # how much the curve of a cloud may fall, relative to its top, before it is taken for something else

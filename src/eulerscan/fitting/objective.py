@@ -11,12 +11,10 @@ from torch import Tensor
 
 from .. import directions as spheres
 from .._validation import positive
-from ..complexes import Complex
-from ..complexes.coerce import Shape, as_complex
+from ..complexes import Complex, Shape, as_complex
 from ..functional import ect
-from ..functional import thresholds as even_thresholds
-from ..grid import MARGIN
-from ..nn.losses import soft_scale
+from ..grid import MARGIN, soft_scale
+from ..grid import thresholds as even_thresholds
 from .inverse import Transform, sharpest
 
 NUM_STAGES = 4
@@ -190,8 +188,8 @@ def one_complex(shape: Shape, name: str) -> Complex:
     if len(complex.points) == 0:
         raise ValueError(f"{name} must have at least one point, got none.")
     complex = complex.to(torch.promote_types(complex.points.dtype, torch.float32))
-    weights = None if complex.packed_weights is None else complex.packed_weights.detach()
-    return Complex._make(complex.points.detach(), complex.offsets, complex.rows, complex.packed_simplices, weights)
+    weights = None if complex.packed.weights is None else complex.packed.weights.detach()
+    return Complex.from_packed(complex.packed._replace(points=complex.points.detach(), weights=weights))
 
 
 def _vertices(complex: Complex) -> Complex:

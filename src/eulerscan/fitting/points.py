@@ -12,8 +12,7 @@ from torch import Tensor
 
 from .._imports import progress_bar
 from .._validation import positive
-from ..complexes import Complex
-from ..complexes.coerce import Shape
+from ..complexes import Complex, Shape
 from ..grid import MARGIN
 from ..nn.losses import edge_length_loss, edge_lengths, laplacian_loss
 from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of

@@ -1,1 +1,6 @@
-"""The transform as a layer, as a loss, and as the first layer of classifiers."""
+"""Networks: the transform as a layer and as a loss, and classifiers on it."""
+
+from .layers import ECTLayer
+from .losses import ECTLoss
+
+__all__ = ["ECTLayer", "ECTLoss"]

@@ -3,58 +3,58 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .. import directions as spheres
-from .._validation import check_radius, positive
-from ..complexes.coerce import Shape, as_complex
-from ..complexes.normalize import placed
-from ..dividing import DivideBy, check_divide_by, divided
-from ..functional import ect
-from ..functional import thresholds as even_thresholds
-from ..variants import channels
+from .._validation import positive
+from ..complexes import Shape, as_complex
+from ..complexes.normalize import DivideBy, Normalize
+from ..config import ECTConfig
+from ..grid import scale_of_step
+from ..variants import Variant
 
 
 class ECTLayer(nn.Module):
     r"""Differentiable Euler characteristic transform with learnable directions.
 
-    Takes a :class:`Complex` or anything :func:`as_complex` understands, and returns ``[B, T, H]``; with ``max_dim`` it is
-    ``[B, K, T, H]`` with ``K = max_dim + 1``.
+    Takes a :class:`Complex` or anything :func:`as_complex` understands, and returns ``[B, T, H]``; with per-dimension
+    channels it returns ``[B, K, T, H]`` with ``K = max_dim + 1``.
 
-    **Scale and grid.** The sigmoid of a simplex rises from 12 % to 88 % over a height of ``4 / scale``. What matters is how
-    that compares with the step of the grid: where the rise is much shorter than a step, only the few vertices
-    close to a threshold receive a gradient; where it is much longer, neighbouring thresholds say the same. By default the
-    rise takes one step, ``scale = 4 / step`` with ``step = 2 radius / (num_thresholds - 1)``. Give ``scale_in_steps``
-    to make it take another number of steps, or ``scale`` for the number itself (the paper uses 200).
+    **Scale and grid.** The sigmoid of a simplex rises from 12 % to 88 % over a height of ``4 / scale``. By default that is one
+    step between thresholds (:func:`grid.scale_of_step`). If the rise is much shorter than a step, only the few vertices close
+    to a threshold receive a gradient; if it is much longer, neighboring thresholds say the same. The paper uses 200.
 
     Args:
-        dim: Dimension of the space that holds the points.
-        num_directions: T. Not needed if ``directions`` are given.
+        dim: Dimension of the ambient space.
+        num_directions: T. Ignored if ``directions`` are given.
         num_thresholds: H, evenly spaced in ``[-radius, radius]``.
-        radius: Largest height that is looked at; a little more than the norm of the furthest point.
-        scale: Steepness of the sigmoid; ``math.inf`` for the exact transform, through which no gradient passes.
-        scale_in_steps: Height over which the sigmoid rises, in steps of the grid. Not together with ``scale``.
+        radius: Largest height; a little more than the largest norm of a point.
+        scale: Steepness of the sigmoid; ``math.inf`` for the exact transform, which has no gradient. Default: the sigmoid
+            rises over one step of the grid.
         directions: Initial directions ``[T, dim]``; by default evenly spread (:func:`directions.uniform`).
-        learn_directions: Whether training changes the directions.
-        on_sphere: Whether the directions are kept at unit length.
-        learn_thresholds: Whether training changes the thresholds. They stay in ascending order.
-        learn_scale: Whether training changes the scale. It stays positive.
-        unit_ball: Whether to centre each shape and scale it to the unit ball first.
-        centre: Whether to centre each shape and keep its size, in place of ``unit_ball``.
-        divide_by: What the transform of each shape is divided by: its number of ``"vertices"`` or of ``"simplices"``, vertices
-            included, its largest absolute value (``"peak"``), or ``None`` for nothing. Never by anything of another shape
-            in the batch.
-        max_dim: Give it to have vertices, edges, triangles and so on apart (:func:`channels`), up to simplices of this
-            dimension: 1 for graphs, 2 for meshes. Their alternating sum, the Euler characteristic, says less than they do.
-            ``torch.compile`` breaks its graph for meshes there, since it must know how many there are of each.
-        device, dtype: Of the directions, thresholds and scale. Shapes are converted to this dtype, and so is the result
-            (float32 at least).
+        learn_directions: Whether the directions are parameters.
+        on_sphere: Whether directions are normalized to unit length.
+        learn_thresholds: Whether the thresholds are parameters. They stay in ascending order.
+        learn_scale: Whether the scale is a parameter. It stays positive.
+        normalize: ``"unit_ball"`` centers each shape and scales it to largest norm 1, ``"center"`` only centers it, ``None``
+            keeps its coordinates.
+        divide_by: Divide the transform of each shape by its number of ``"vertices"`` or ``"simplices"`` (vertices included), or
+            by its largest absolute value (``"peak"``). It never depends on another shape of the batch.
+        variant: ``"ect"``, ``"sect"``, ``"superlevel"`` or ``"channels"`` (see :mod:`eulerscan.variants`).
+        derivative: Whether to take the difference of each curve from one threshold to the next (:func:`derivative`).
+        max_dim: Dimension of the last channel, with ``variant="channels"``: 1 for graphs, 2 for meshes. The alternating sum of
+            the channels, the Euler characteristic, says less than they do. ``torch.compile`` breaks its graph for meshes
+            there, since it must know how many simplices there are of each dimension.
+        device, dtype: Of directions, thresholds and scale. Shapes and the result are converted to this dtype (at least float32).
 
-    The state holds ``weight`` (the directions), ``raw_thresholds`` (in any order) and ``log_scale``, learned or not.
+    Attributes:
+        config: The :class:`~eulerscan.ECTConfig` of the layer.
+
+    The state dict has the keys ``weight`` (the directions), ``raw_thresholds`` (in any order) and ``log_scale``, learned or not.
 
     Example:
         >>> layer = ECTLayer(dim=3, num_directions=32, num_thresholds=24)
@@ -74,51 +74,52 @@ class ECTLayer(nn.Module):
         *,
         radius: float = 1.1,
         scale: float | None = None,
-        scale_in_steps: float | None = None,
         directions: Tensor | None = None,
         learn_directions: bool = True,
         on_sphere: bool = True,
         learn_thresholds: bool = False,
         learn_scale: bool = False,
-        unit_ball: bool = False,
-        centre: bool = False,
+        normalize: Normalize | None = None,
         divide_by: DivideBy | None = None,
+        variant: Variant = "ect",
+        derivative: bool = False,
         max_dim: int | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        positive(dim, "dim")
         if directions is not None:
             _check_directions(directions, dim)
-        check_divide_by(divide_by)
-        for name, count in (("dim", dim), ("num_directions", num_directions), ("num_thresholds", num_thresholds)):
-            positive(count, name)
-        if max_dim is not None and (isinstance(max_dim, bool) or not isinstance(max_dim, int)):
-            raise TypeError(f"max_dim must be an int, got {type(max_dim).__name__}.")
-        if max_dim is not None and max_dim < 0:
-            raise ValueError(f"max_dim must be at least 0, got {max_dim}.")
+            num_directions = len(directions)
+        if isinstance(scale, bool) or not isinstance(scale, Real | None):
+            raise TypeError(f"scale must be a number, got {type(scale).__name__}.")
+        if variant == "channels" and max_dim is None:
+            raise ValueError("max_dim must be given with variant='channels': 1 for graphs, 2 for meshes, got None.")
+        scale = scale_of_step(num_thresholds, radius) if scale is None else float(scale)
+        if learn_scale and math.isinf(scale):
+            raise ValueError("scale must be finite with learn_scale=True, got inf.")
         self.dim = dim
-        self.num_directions = num_directions if directions is None else len(directions)
-        self.num_thresholds = num_thresholds
-        self.radius = radius
+        self.config = ECTConfig(
+            num_directions, num_thresholds, radius, scale, variant, derivative, normalize, divide_by, max_dim
+        )
         self.on_sphere = on_sphere
-        self.unit_ball = unit_ball and not centre
-        self.centre = centre
-        self.divide_by = divide_by
-        self.max_dim = max_dim
-        self.initial_scale = _initial_scale(scale, scale_in_steps, num_thresholds, radius)
-        if learn_scale and math.isinf(self.initial_scale):
-            raise ValueError("learn_scale needs a finite scale to begin with, got inf.")
         like: dict[str, Any] = {"device": device, "dtype": dtype or torch.get_default_dtype()}
-        # For reset_parameters(); a copy, since the caller's tensor may change.
+        # For reset_parameters(). A copy, since the caller may modify the tensor.
         self.initial_directions = None if directions is None else directions.detach().to("cpu", copy=True)
-        self._hold("weight", torch.empty(self.num_directions, dim, **like), learn_directions)
-        self._hold("raw_thresholds", torch.empty(num_thresholds, **like), learn_thresholds)
-        self._hold("log_scale", torch.empty((), **like), learn_scale)
+        self._register("weight", torch.empty(num_directions, dim, **like), learn_directions)
+        self._register("raw_thresholds", torch.empty(num_thresholds, **like), learn_thresholds)
+        self._register("log_scale", torch.empty((), **like), learn_scale)
         self.reset_parameters()
 
-    def _hold(self, name: str, tensor: Tensor, learn: bool) -> None:
-        """A parameter if it is learned, else a buffer: the same key in the state either way."""
+    @classmethod
+    def from_config(cls, dim: int, config: ECTConfig, **options: Any) -> ECTLayer:
+        """A layer with the settings of a configuration. The options are those of the layer that a configuration lacks."""
+        settings = {**vars(config), "radius": config.largest_height}
+        return cls(dim, **settings, **options)
+
+    def _register(self, name: str, tensor: Tensor, learn: bool) -> None:
+        """A parameter if it is learned, else a buffer: the same key in the state dict either way."""
         if learn:
             self.register_parameter(name, nn.Parameter(tensor))
         else:
@@ -126,16 +127,16 @@ class ECTLayer(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Go back to the directions, thresholds and scale of the beginning."""
-        initial = self.initial_directions
-        self.weight.copy_(spheres.uniform(self.num_directions, self.dim, dtype=torch.float64) if initial is None else initial)
-        self.raw_thresholds.copy_(even_thresholds(self.num_thresholds, self.radius, dtype=torch.float64))
-        self.log_scale.fill_(math.log(self.initial_scale))
+        """Reset directions, thresholds and scale to their initial values."""
+        config, initial = self.config, self.initial_directions
+        self.weight.copy_(config.directions(self.dim) if initial is None else initial)
+        self.raw_thresholds.copy_(config.thresholds())
+        self.log_scale.fill_(math.log(config.scale))
 
     @property
     def num_channels(self) -> int:
-        """How many curves each direction has: K, or 1 without ``max_dim``."""
-        return 1 if self.max_dim is None else 1 + self.max_dim
+        """Number of curves in each direction: K with per-dimension channels, else 1."""
+        return self.config.num_channels(self.dim)
 
     @property
     def directions(self) -> Tensor:
@@ -149,34 +150,25 @@ class ECTLayer(nn.Module):
 
     @property
     def scale(self) -> Tensor:
-        """``[]``, positive: its logarithm is what is learned."""
+        """``[]``, positive: its logarithm is learned."""
         return self.log_scale.exp()
 
     def forward(self, shape: Shape) -> Tensor:
-        """The transform ``[B, T, H]``, or with ``max_dim`` ``[B, K, T, H]``, of anything :func:`as_complex` understands."""
+        """The transform ``[B, T, H]``, or ``[B, K, T, H]`` with per-dimension channels."""
         complex = as_complex(shape).to(dtype=torch.promote_types(self.weight.dtype, torch.float32))
         if complex.dim != self.dim:
-            raise ValueError(
-                f"shape must have points of dimension {self.dim}, which this layer was made for, got {complex.dim}."
-            )
-        complex = placed(complex, unit_ball=self.unit_ball, centre=self.centre)
-        grid = (self.directions, self.thresholds)
-        if self.max_dim is None:
-            transform = ect(complex, *grid, scale=self.scale)
-        else:
-            transform = channels(complex, *grid, scale=self.scale, max_dim=self.max_dim)
-        return divided(transform, complex, self.divide_by)
+            raise ValueError(f"shape must have points of dimension {self.dim}, the dim of this layer, got {complex.dim}.")
+        return self.config.transform(complex, self.directions, self.thresholds, scale=self.scale)
 
     def extra_repr(self) -> str:
-        learned = [name for name, _ in self.named_parameters(recurse=False)]
+        learned = {name for name, _ in self.named_parameters(recurse=False)}
         words = {"weight": "directions", "raw_thresholds": "thresholds", "log_scale": "scale"}
-        options = "".join(f", learn_{word}={name in learned}" for name, word in words.items())
-        scale = self.initial_scale if self.log_scale.is_meta else self.scale.item()
-        return (
-            f"dim={self.dim}, num_directions={self.num_directions}, num_thresholds={self.num_thresholds}, "
-            f"radius={self.radius}, scale={scale:g}, on_sphere={self.on_sphere}{options}, "
-            f"unit_ball={self.unit_ball}, centre={self.centre}, divide_by={self.divide_by!r}, max_dim={self.max_dim}"
-        )
+        scale = self.config.scale if self.log_scale.is_meta else self.scale.item()
+        options = {
+            **{"dim": self.dim, **vars(replace(self.config, scale=float(f"{scale:g}")))},
+            **{"on_sphere": self.on_sphere, **{f"learn_{word}": name in learned for name, word in words.items()}},
+        }
+        return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
 
 def _check_directions(directions: Tensor, dim: int) -> None:
@@ -187,16 +179,3 @@ def _check_directions(directions: Tensor, dim: int) -> None:
         raise ValueError(f"directions must have shape [T, {dim}] for dim={dim}, got {list(directions.shape)}.")
     if not bool(torch.isfinite(directions).all()):
         raise ValueError(f"directions must be finite, got {directions[~torch.isfinite(directions)][0].item()}.")
-
-
-def _initial_scale(scale: float | None, in_steps: float | None, num_thresholds: int, radius: float) -> float:
-    check_radius(radius)
-    if scale is not None and in_steps is not None:
-        raise ValueError(f"scale and scale_in_steps say the same thing twice, got {scale} and {in_steps}. Give one.")
-    name, value = ("scale", scale) if scale is not None else ("scale_in_steps", 1.0 if in_steps is None else in_steps)
-    if isinstance(value, bool) or not isinstance(value, Real | float | int):
-        raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
-    if not value > 0:  # NaN too
-        raise ValueError(f"{name} must be positive, got {value}.")
-    step = 2 * radius / max(1, num_thresholds - 1)
-    return float(value) if scale is not None else 4 / (value * step)

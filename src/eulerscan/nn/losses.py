@@ -7,10 +7,9 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from .._validation import check_radius
-from ..complexes import Complex
-from ..complexes.coerce import Shape
-from ..dividing import DivideBy
+from ..complexes import Complex, Shape
+from ..complexes.normalize import DivideBy, Normalize
+from ..grid import soft_scale
 from .layers import ECTLayer
 
 Norm = Literal["squared", "absolute", "largest"]
@@ -36,8 +35,7 @@ class ECTLoss(nn.Module):
             (:func:`directions.half_sphere`); of graphs and meshes it does not, since an edge has the height of its upper end.
         divide_by: As in :class:`ECTLayer`. For graphs and meshes with the same connectivity every choice is the same up
             to a factor; for meshes of different resolution ``None`` is right, since their curves count pieces and holes.
-        unit_ball: Whether to centre and scale each shape first, which makes the loss blind to place and size.
-        centre: Whether to centre each shape and keep its size, which makes the loss blind to place alone.
+        normalize: ``"unit_ball"`` makes the loss invariant to position and size, ``"center"`` to position alone.
         norm: ``"squared"`` is the mean squared difference, ``"absolute"`` the mean of its absolute value,
             ``"largest"`` the largest absolute value.
         reduction: Over the shapes of a batch: ``"mean"``, ``"sum"``, or ``"none"`` for one number a shape, ``[B]``.
@@ -64,8 +62,7 @@ class ECTLoss(nn.Module):
         scale: float | None = None,
         directions: Tensor | None = None,
         divide_by: DivideBy | None = "vertices",
-        unit_ball: bool = False,
-        centre: bool = False,
+        normalize: Normalize | None = None,
         norm: Norm = "squared",
         reduction: Reduction = "mean",
         device: torch.device | str | None = None,
@@ -86,8 +83,7 @@ class ECTLoss(nn.Module):
             directions=directions,
             learn_directions=False,
             on_sphere=False,
-            unit_ball=unit_ball,
-            centre=centre,
+            normalize=normalize,
             divide_by=divide_by,
             device=device,
             dtype=dtype,
@@ -178,12 +174,6 @@ def laplacian_loss(complex: Complex) -> Tensor:
     away = points[connected] - sums[connected] / degree[connected, None]
     edges = (points[head] - points[tail]).square().sum(dim=1).mean()
     return away.square().sum(dim=1).mean() / edges.clamp(min=torch.finfo(points.dtype).tiny)
-
-
-def soft_scale(radius: float) -> float:
-    """The scale at which the paper optimises, 8 for a radius of 1.1, for any radius."""
-    check_radius(radius)
-    return 8.8 / radius
 
 
 def _edges(complex: Complex) -> tuple[Tensor, Tensor]:

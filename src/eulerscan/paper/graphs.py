@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from .._imports import require
-from ..complexes.coerce import Shape, as_complex
+from ..complexes import Shape, as_complex
 
 KINDS: Mapping[str, str] = {"gcn": "GCN", "gat": "GAT", "gin": "GIN", "sage": "GraphSAGE"}
 
@@ -43,7 +43,7 @@ class GraphNetwork(nn.Module):
         self.head = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, num_classes))
 
     def forward(self, shape: Shape) -> Tensor:
-        complex = as_complex(shape).unit_ball()
+        complex = as_complex(shape).normalized("unit_ball")
         edges = next((s.long() for s in complex.simplices if len(s) == 2), torch.empty(2, 0, dtype=torch.int64))
         both = torch.cat([edges, edges.flip(0)], dim=1)
         features = self.body(complex.points, both)

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import __version__, plot, thresholds
+from .. import plot, thresholds
+from .._version import __version__
 from ..complexes import Complex
 from ..fitting import Fit, Transform, fit_directions, fit_points
 from ..functional import ect

@@ -17,8 +17,8 @@ from typing import Any
 from torch import nn
 
 from ..nn.models import MODELS
-from ..training.architecture import Architecture
 from ..training.augmentation import Augmentation
+from ..training.config import ModelConfig
 from ..training.loop import Training
 from ..training.rng import seeded
 from .classifiers import SupportVectors
@@ -56,14 +56,14 @@ class Run:
         as_published: Whether shapes are prepared as the published code did: see :mod:`.published`.
         timing_only: It serves to measure an epoch; its accuracy is not reported.
         sample: Number of shapes of each split, ``None`` for all of them.
-        members: So many models, each with first weights of its own, form a :class:`eulerscan.nn.models.Committee`.
+        members: So many models, each with first weights of its own, form a :class:`eulerscan.nn.models.Ensemble`.
     """
 
     experiment: str
     row: str
     column: str
     dataset: str
-    architecture: Architecture | GraphArchitecture | SupportVectors
+    architecture: ModelConfig | GraphArchitecture | SupportVectors
     training: Training
     data: Mapping[str, Any] = field(default_factory=dict)
     as_published: bool = False
@@ -94,7 +94,7 @@ def directions(seeds: int, as_published: bool) -> Iterator[Run]:
     settings = Training(epochs=10, batch_size=64, learning_rate=1e-3)
     for seed in range(seeds):
         for learn, word in ((False, "fixed"), (True, "learnable")):
-            model = Architecture(
+            model = ModelConfig(
                 "mlp", num_directions=2, num_thresholds=16, hidden=(25, 25), learn_directions=learn, random_directions=True
             )
             yield Run(
@@ -109,7 +109,7 @@ def superpixels(seeds: int, as_published: bool) -> Iterator[Run]:
     """
     settings = Training(epochs=30, batch_size=128, learning_rate=2e-3, schedule="cosine")
     moved = replace(settings, epochs=40, learning_rate=3e-3, augmentation=Augmentation(rotate=10.0, stretch=0.05, jitter=0.01))
-    graphs = {} if as_published else {"increments": True, "circular": True}
+    graphs = {} if as_published else {"derivative": True, "circular": True}
     published = replace(settings, learning_rate=1e-3, schedule="constant")  # meshes whose edges count twice need it
     rows: list[tuple[str, str, dict[str, Any], str, dict[str, Any], Training]] = [
         ("ECT+CNN, graphs", "cnn", graphs, "mnist-superpixels", {}, published if as_published else moved),
@@ -131,7 +131,7 @@ def small_graphs(seeds: int, as_published: bool) -> Iterator[Run]:
 
     Molecules are those without isomorphic copies, as in the paper: a copy on the other side of the split would give its class
     away. The original sets have rows of their own. Rows with edges apart go beyond the paper: there vertices and edges have
-    curves of their own. So do the committee of small networks, which together have as many parameters as the larger one, and
+    curves of their own. So do the ensemble of small networks, which together have as many parameters as the larger one, and
     support vectors on molecules that look the same however they are turned.
     """
     for column in SMALL_GRAPHS:
@@ -172,19 +172,19 @@ def modelnet(seeds: int, as_published: bool) -> Iterator[Run]:
 
     The two have about equally many parameters. The other rows go beyond the paper: directions on rings, along which three
     convolutions go, batch normalisation, points that are drawn anew in every epoch of training, and clouds that are squeezed a
-    little; and three such networks as a committee.
+    little; and three such networks as a ensemble.
     """
     settings = Training(epochs=30, learning_rate=2e-3, schedule="cosine", augmentation=Augmentation(rotate=18.0, jitter=0.01))
-    ours = Architecture("cnn", None, 96, 24, scale=20.0, circular=True, increments=True, hidden=(64, 64), dropout=0.1)
+    ours = ModelConfig("cnn", None, 96, 24, scale=20.0, circular=True, derivative=True, hidden=(64, 64), dropout=0.1)
     longer = replace(settings, epochs=40, augmentation=replace(settings.augmentation, squeeze=0.15))
-    rings = Architecture(
+    rings = ModelConfig(
         "cnn",
         num_directions=144,
         num_rings=6,
         num_thresholds=48,
         scale=30.0,
         learn_directions=False,
-        increments=True,
+        derivative=True,
         channels=(32, 64, 128),
         hidden=(128, 64),
         dropout=0.3,
@@ -192,9 +192,9 @@ def modelnet(seeds: int, as_published: bool) -> Iterator[Run]:
     )
     for seed, num_points in itertools.product(range(seeds), (100, 1000)):
         ringed, first = replace(rings, num_points=num_points), {"num_points": num_points}
-        rows: list[tuple[str, Architecture, Training, dict[str, Any], int | None]] = [
+        rows: list[tuple[str, ModelConfig, Training, dict[str, Any], int | None]] = [
             ("ECT+CNN, 100K", ours, settings, first, None),
-            ("ECT+Deep Sets", Architecture("deepsets", "modelnet", increments=True), settings, first, None),
+            ("ECT+Deep Sets", ModelConfig("deepsets", "modelnet", derivative=True), settings, first, None),
             ("ECT+CNN, rings", ringed, longer, {}, None),
             ("ECT+CNN, 3 x rings", ringed, longer, {}, 3),
         ]
@@ -207,7 +207,7 @@ def ablation(seeds: int, as_published: bool) -> Iterator[Run]:
     """Letter-low with few and many directions."""
     for num_directions in (*range(2, 19, 2), 24, 32):
         for seed in range(seeds):
-            model = Architecture("mlp", num_directions=num_directions, num_thresholds=16, hidden=(25, 25))
+            model = ModelConfig("mlp", num_directions=num_directions, num_thresholds=16, hidden=(25, 25))
             settings = Training(epochs=100, batch_size=32, seed=seed)
             yield Run("ablation", "ECT+MLP", str(num_directions), "letter-low", model, settings, {"seed": seed})
 
@@ -222,11 +222,11 @@ PLANS: Mapping[str, tuple[Callable[[int, bool], Iterator[Run]], int]] = {
 """The runs of each experiment, and for how many seeds by default."""
 
 
-def _ours(model: str, preset: str, as_published: bool, **options: Any) -> Architecture:
+def _ours(model: str, preset: str, as_published: bool, **options: Any) -> ModelConfig:
     """A size of the paper with our settings, or with those of the published code."""
     if not as_published:
-        return Architecture(model, preset, **options)
-    return Architecture(model, preset, scale=200.0, unit_ball=False, between=False if model == "cnn" else None)
+        return ModelConfig(model, preset, **options)
+    return ModelConfig(model, preset, scale=200.0, unit_ball=False, between=False if model == "cnn" else None)
 
 
 def _named(row: str, as_published: bool) -> str:

@@ -8,7 +8,6 @@ import torch
 
 from ..complexes import Complex
 from ..datasets import Dataset
-from ..grid import largest_norms
 
 
 def as_published(dataset: Dataset) -> Dataset:
@@ -26,7 +25,7 @@ def _centred(shapes: Complex) -> Complex:
     batch, sizes = shapes.batch, shapes.offsets[0].diff()
     sums = shapes.points.new_zeros(len(shapes)).index_add(0, batch, shapes.points.sum(dim=1))
     moved = shapes.with_points(shapes.points - (sums / (sizes.clamp(min=1) * shapes.dim))[batch, None])
-    largest = largest_norms(moved)
+    largest = moved.largest_norms()
     return moved.with_points(moved.points / torch.where(largest > 0, largest, 1.0)[batch, None])
 
 

@@ -16,11 +16,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from .. import __version__, datasets
+from .. import datasets
 from .._imports import progress_bar
+from .._version import __version__
 from ..datasets import Dataset
-from ..nn.models import Committee
-from ..training.architecture import Architecture
+from ..nn.models import Ensemble
+from ..training.config import ModelConfig
 from ..training.loop import Trained, evaluate, train
 from .classifiers import SupportVectors
 from .plans import GraphArchitecture, Run
@@ -28,7 +29,7 @@ from .quirks import as_published
 
 Record = dict[str, Any]
 
-APART = 1000  # the seeds of two members of a committee
+APART = 1000  # the seeds of two members of a ensemble
 
 
 def run_plan(plan: Sequence[Run], results: Path, *, work: Path) -> None:
@@ -70,7 +71,7 @@ def read(results: Path) -> list[Record]:
 
 
 def execute(run: Run, folder: Path) -> Record:
-    """Train and test one model, or the members of a committee; returns its line."""
+    """Train and test one model, or the members of a ensemble; returns its line."""
     begin = time.perf_counter()
     dataset = _dataset(run.dataset, json.dumps(dict(run.data)), run.as_published, run.sample)
     if isinstance(run.architecture, SupportVectors):
@@ -101,8 +102,8 @@ def execute(run: Run, folder: Path) -> Record:
     }
 
 
-def _trained(run: Run, architecture: Architecture | GraphArchitecture, dataset: Dataset, folder: Path) -> Record:
-    """Size, scores and times of a network, or of the members of a committee."""
+def _trained(run: Run, architecture: ModelConfig | GraphArchitecture, dataset: Dataset, folder: Path) -> Record:
+    """Size, scores and times of a network, or of the members of a ensemble."""
     training = run.training
     models: list[nn.Module] = []
     trained: list[Trained] = []
@@ -111,7 +112,7 @@ def _trained(run: Run, architecture: Architecture | GraphArchitecture, dataset: 
         models.append(architecture.build(dataset.shapes.dim, len(dataset.classes), seed=settings.seed))
         own_folder.mkdir(parents=True, exist_ok=True)
         trained.append(train(models[-1], dataset, settings, own_folder))
-    model = models[0] if run.members is None else Committee(models)
+    model = models[0] if run.members is None else Ensemble(models)
     val_accuracy = 100 * evaluate(model, dataset, "val").accuracy if "val" in dataset.splits else None
     scores = evaluate(model, dataset, "test").summary("test_") | {"val_accuracy": val_accuracy}
     return {

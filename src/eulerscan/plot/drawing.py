@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from .._imports import require
-from ..complexes import Complex
+from ..complexes import Complex, Shape, as_complex
 from ..complexes.boundary import outer_triangles
-from ..complexes.coerce import Shape, as_complex
 from .figures import new_axes
 from .simplices import draw_plain, draw_weighted
 

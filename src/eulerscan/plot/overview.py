@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,7 @@ from torch import Tensor
 from .. import directions as spheres
 from .._imports import require
 from ..complexes import Complex
-from ..complexes.normalize import placed
-from ..functional import ect
-from ..functional import thresholds as even_thresholds
-from ..grid import radius_of
+from ..config import ECTConfig
 from .drawing import EULER, limits_of, plot_curves, plot_polar, plot_shape, plot_transform
 from .figures import figure, plain, save
 
@@ -43,12 +41,7 @@ def draw_overview(
     names: Sequence[str],
     path: Path | str,
     *,
-    num_directions: int = 180,
-    num_thresholds: int = 128,
-    radius: float | None = None,
-    scale: float = math.inf,
-    unit_ball: bool = True,
-    centre: bool = False,
+    config: ECTConfig = ECTConfig(num_directions=180, num_thresholds=128),  # noqa: B008
     title: str | None = None,
     dpi: float = 300,
 ) -> None:
@@ -58,21 +51,17 @@ def draw_overview(
         shapes: One complex each, in the plane or in space.
         names: What to write above each row.
         path: File of the figure; its ending says which format, such as .png, .pdf or .svg.
-        num_directions: Rows of the image of a transform.
-        num_thresholds: Columns of it.
-        radius: Largest threshold. ``None``: a tenth more than the largest norm of all shapes.
-        scale: Of the sigmoid; ``inf`` is the exact transform.
-        unit_ball: Whether to centre each shape and scale it to the unit ball first.
-        centre: Whether to centre each shape and keep its size, in place of ``unit_ball``.
+        config: How shapes are transformed: a row of the image for each direction, a column for each threshold. Without a
+            radius, it is that of the largest shape.
         title: Above all rows.
         dpi: Dots an inch, for what is drawn in dots.
     """
-    shapes = [placed(shape.to(torch.float64), unit_ball=unit_ball, centre=centre) for shape in shapes]
-    thresholds = even_thresholds(num_thresholds, radius_of(*shapes) if radius is None else radius, dtype=torch.float64)
-    transforms = [
-        ect(shape, spheres.uniform(num_directions, shape.dim, dtype=torch.float64), thresholds, scale=scale)[0]
-        for shape in shapes
-    ]
+    if config.variant == "channels":
+        raise ValueError("variant must be ect, sect or superlevel for a figure, got 'channels'.")
+    shapes = [shape.to(torch.float64).normalized(config.normalize) for shape in shapes]
+    config = config.with_radius_of(*shapes)
+    drawn = replace(config, normalize=None)  # of shapes that are normalized already
+    transforms = [drawn.transform(shape)[0] for shape in shapes]
     # A cloud counts its points, a mesh its holes: those of one kind are compared.
     kinds = [(shape.dim, shape.max_dim, shape.weights is None) for shape in shapes]
     limits = {kind: limits_of(*(t for t, of in zip(transforms, kinds, strict=True) if of == kind)) for kind in kinds}
@@ -83,7 +72,7 @@ def draw_overview(
         rows = picture.subfigures(len(shapes), 1, squeeze=False)[:, 0]
         for row, shape, kind, transform, name in zip(rows, shapes, kinds, transforms, names, strict=True):
             row.suptitle(plain(name), x=0.01, ha="left")
-            _draw_row(row, shape, transform, limits[kind], thresholds, scale, unit_ball and not centre)
+            _draw_row(row, shape, transform, limits[kind], config)
         if title:
             picture.suptitle(plain(title), fontweight="bold")
         save(picture, path, dpi=dpi)
@@ -94,13 +83,11 @@ def _draw_row(
     shape: Complex,
     transform: Tensor,
     limits: tuple[float, float],
-    thresholds: Tensor,
-    scale: float,
-    unit_ball: bool,
+    config: ECTConfig,
 ) -> None:
-    plane = shape.dim == 2
+    plane, thresholds = shape.dim == 2, config.thresholds()
     euler = EULER if shape.weights is None else f"weighted {EULER}"
-    unit = "threshold (radius of the shape = 1)" if unit_ball else "threshold (units of the file)"
+    unit = "threshold (radius of the shape = 1)" if config.normalize == "unit_ball" else "threshold (units of the file)"
     columns = 4 if plane else 3
     spec = row.add_gridspec(1, columns, width_ratios=(1, 1.25, 1.1, 1.1) if plane else (1, 1.25, 1.1))
 
@@ -118,8 +105,8 @@ def _draw_row(
         image.set_ylabel("direction, from +z to −z")
 
     few, labels = _few(shape.dim)
-    curves = ect(shape, few, thresholds, scale=scale)[0]
-    ax = plot_curves(curves, thresholds, row.add_subplot(spec[2]), labels=labels, steps=math.isinf(scale))
+    curves = replace(config, normalize=None).transform(shape, few)[0]
+    ax = plot_curves(curves, thresholds, row.add_subplot(spec[2]), labels=labels, steps=math.isinf(config.scale))
     ax.set(xlabel=unit, ylabel=euler, xlim=(float(thresholds[0]), float(thresholds[-1])))
     ax.set_title("curves of some directions", pad=16)
     ax.locator_params(axis="x", nbins=5)

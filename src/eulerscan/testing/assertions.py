@@ -8,8 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..complexes import Complex, collate
-from ..complexes.coerce import Shape, as_complex
+from ..complexes import Complex, Shape, as_complex, collate
 from ..functional import ect
 from ..kernels import reference
 
@@ -101,8 +100,8 @@ def assert_equals_reference(
 
 
 def _dense(complex: Complex, directions: Tensor, thresholds: Tensor, *, scale: Tensor) -> Tensor:
-    layout = (complex.packed_simplices, complex.offsets, complex.rows)
-    return reference.ect(complex.points, directions, thresholds, scale, complex.packed_weights, *layout)
+    layout = (complex.packed.simplices, complex.offsets, complex.rows)
+    return reference.ect(complex.points, directions, thresholds, scale, complex.packed.weights, *layout)
 
 
 def _values_and_gradients(
@@ -113,9 +112,9 @@ def _values_and_gradients(
     given = (complex.points, directions, thresholds, scale)
     points, directions, thresholds, scale = inputs = [t.detach().clone().requires_grad_(bool(names)) for t in given]
     complex = complex.with_points(points)
-    if complex.packed_weights is not None:
-        weights = complex.packed_weights.detach().clone().requires_grad_()
-        complex = Complex._make(points, complex.offsets, complex.rows, complex.packed_simplices, weights)
+    if complex.packed.weights is not None:
+        weights = complex.packed.weights.detach().clone().requires_grad_()
+        complex = Complex.from_packed(complex.packed._replace(points=points, weights=weights))
         names, inputs = (*names, "weights"), [*(inputs if names else ()), weights]
     value = transform(complex, directions, thresholds, scale=scale)
     results = {"values": value.detach()}

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from ..complexes import Complex
-from ..grid import largest_norms
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Augmentation:
                 factors = 1 + most * (2 * torch.rand(complex.num_complexes, axes, generator=generator) - 1)
                 points = points * factors.to(points)[batch]
         if self.jitter:
-            size = largest_norms(complex.with_points(points))
+            size = complex.with_points(points).largest_norms()
             noise = torch.randn(points.shape, generator=generator).to(points)
             points = points + self.jitter * size[batch, None] * noise
         return complex.with_points(points)

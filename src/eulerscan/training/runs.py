@@ -18,13 +18,13 @@ from typing import Any
 
 import torch
 
-from .. import __version__
 from .._storage import replacing
+from .._version import __version__
 from ..complexes import Complex
 from ..datasets import Dataset
 from ..nn.models import Classifier
 from . import checkpoints, distributed
-from .architecture import Architecture
+from .config import ModelConfig
 from .loop import Trained, Training, evaluate, train
 from .metrics import Metrics
 from .resuming import Epoch
@@ -47,13 +47,13 @@ class Config:
     dim: int
     classes: tuple[str, ...]
     fingerprint: str
-    model: Architecture = field(default_factory=Architecture)
+    model: ModelConfig = field(default_factory=ModelConfig)
     training: Training = field(default_factory=Training)
     version: str = __version__
     kinds: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, dataset: Dataset, source: dict[str, Any], model: Architecture, training: Training) -> Config:
+    def of(cls, dataset: Dataset, source: dict[str, Any], model: ModelConfig, training: Training) -> Config:
         """What determines a run on ``dataset``, which comes from ``source``."""
         kinds = _kinds(dataset.shapes[dataset.indices("train")])
         return cls(source, dataset.shapes.dim, dataset.classes, fingerprint(dataset), model, training, kinds=kinds)
@@ -78,7 +78,7 @@ class Config:
                 dim=int(values["dim"]),
                 classes=tuple(values["classes"]),
                 fingerprint=values["fingerprint"],
-                model=Architecture(**model),
+                model=ModelConfig(**model),
                 training=Training.from_json(values["training"]),
                 version=values["version"],
                 kinds=tuple(values.get("kinds", ())),

@@ -155,9 +155,9 @@ def test_weights_are_intensities_and_black_is_left_out():
 
 def assert_same(one, other):
     assert torch.equal(one.points, other.points)
-    assert torch.equal(one.packed_simplices, other.packed_simplices)
-    assert (one.packed_weights is None) == (other.packed_weights is None)
-    assert one.packed_weights is None or torch.equal(one.packed_weights, other.packed_weights)
+    assert torch.equal(one.packed.simplices, other.packed.simplices)
+    assert (one.packed.weights is None) == (other.packed.weights is None)
+    assert one.packed.weights is None or torch.equal(one.packed.weights, other.packed.weights)
 
 
 @pytest.mark.parametrize("pixels", ["cells", "vertices"])
@@ -200,7 +200,7 @@ def test_many_images_are_what_they_are_alone():
             assert torch.equal(alone.points, item.points)
             for one, other in zip(alone.simplices, item.simplices, strict=True):
                 assert torch.equal(one, other)
-            assert not weighted or torch.equal(alone.packed_weights, item.packed_weights)
+            assert not weighted or torch.equal(alone.packed.weights, item.packed.weights)
 
 
 def test_blocks_of_images_are_joined_without_a_seam(monkeypatch):
@@ -209,8 +209,8 @@ def test_blocks_of_images_are_joined_without_a_seam(monkeypatch):
     monkeypatch.setattr("eulerscan.convert.cubical._BLOCK", 35)
     parts = from_images(images)
     assert torch.equal(whole.offsets, parts.offsets)
-    assert torch.equal(whole.packed_simplices, parts.packed_simplices)
-    assert whole.packed_simplices.dtype == torch.int32
+    assert torch.equal(whole.packed.simplices, parts.packed.simplices)
+    assert whole.packed.simplices.dtype == torch.int32
 
 
 def test_what_is_made_passes_the_checks_of_a_complex():
@@ -218,7 +218,7 @@ def test_what_is_made_passes_the_checks_of_a_complex():
     complex = from_images(images, weighted=True)
     again = es.Complex(complex.points, complex.simplices, weights=complex.weights, batch=complex.batch, num_complexes=3)
     assert torch.equal(again.offsets, complex.offsets)
-    assert torch.equal(again.packed_simplices, complex.packed_simplices)
+    assert torch.equal(again.packed.simplices, complex.packed.simplices)
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 3), (2, 0, 3), (0, 2, 2, 2)])
@@ -229,7 +229,7 @@ def test_no_images_and_images_without_pixels_are_empty(shape):
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "I;16", "F", "RGBA", "LA", "CMYK"])
-def test_pillow_images_of_every_mode_are_made_grey(mode):
+def test_pillow_images_of_every_mode_are_made_gray(mode):
     array = np.zeros((6, 5), dtype=np.uint8)
     array[1:4, 1:4] = 255
     array[2, 2] = 0
@@ -265,7 +265,7 @@ def test_what_is_transparent_is_background_of_dark_shapes_too():
             np.zeros((3, 3)),
             {},
             ValueError,
-            "image has no foreground: no pixel is larger than 0.5, got values from 0 to 0. For dark",
+            "image has no foreground: no pixel is larger than 0.5, got values from 0 to 0. Use invert=True",
         ),
         (np.ones((3, 3)), {"invert": True}, ValueError, "no pixel of the inverted image is larger than 0.5, got values from 0"),
         (np.ones((3, 3)), {"invert": "yes"}, TypeError, "invert must be True or False, got 'yes'"),
@@ -277,8 +277,8 @@ def test_what_is_transparent_is_background_of_dark_shapes_too():
         (np.ones((2, 2)), {"pixels": "squares"}, ValueError, 'pixels must be "cells" or "vertices", got \'squares\''),
         (np.ones((2, 2)), {"spacing": (1, 2, 3)}, ValueError, "one for each of the 2 axes"),
         (np.ones((2, 2)), {"spacing": 0.0}, ValueError, "spacing must be one positive number"),
-        (np.ones((2, 2)), {"spacing": "0,5"}, TypeError, "spacing must be a number, its decimals after a point, .* got '0,5'"),
-        (np.ones((2, 2)), {"threshold": "0,5"}, TypeError, "threshold must be a number, its decimals after a point, got '0,5'"),
+        (np.ones((2, 2)), {"spacing": "0,5"}, TypeError, "spacing must be a number, with a decimal point, .* got '0,5'"),
+        (np.ones((2, 2)), {"threshold": "0,5"}, TypeError, "threshold must be a number, with a decimal point, got '0,5'"),
         (np.ones((2, 2)), {"threshold": float("nan")}, ValueError, "threshold must be finite, got nan"),
     ],
 )
@@ -294,7 +294,7 @@ def test_one_image_where_many_are_wanted_is_named():
         from_images(np.array([[[0.0, np.inf]]]))
 
 
-def test_what_is_transparent_is_black_in_grey_images_too(tmp_path):
+def test_what_is_transparent_is_black_in_gray_images_too(tmp_path):
     image = Image.fromarray(np.array([[255, 0, 100]], dtype=np.uint8))
     image.save(tmp_path / "a.png", transparency=255)
     with pytest.raises(ValueError, match="no foreground"):

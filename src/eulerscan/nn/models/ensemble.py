@@ -1,4 +1,4 @@
-"""Several models whose probabilities are averaged."""
+"""An ensemble of classifiers."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ..complexes.coerce import Shape, as_complex
+from ...complexes import Shape, as_complex
 
 
-class Committee(nn.Module):
-    """Several trained classifiers as one: the mean of their probabilities, as logits.
-
-    Where shapes are few, each errs in its own way, and the mean errs less often than any of them.
+class Ensemble(nn.Module):
+    """Trained classifiers whose probabilities are averaged, as logits.
 
     Args:
-        members: Classifiers of the same classes. To train them is not the business of the committee.
+        members: Classifiers of the same classes, trained separately.
 
     Example:
+        >>> from eulerscan import ECTLayer
         >>> from eulerscan.nn.models import ECTCNN, ECTMLP
-        >>> Committee([ECTMLP(2, 3), ECTCNN(2, 3)])(torch.rand(8, 100, 2)).exp().sum(dim=1).allclose(torch.ones(8))
+        >>> ensemble = Ensemble([ECTMLP(ECTLayer(2), 3), ECTCNN(ECTLayer(2), 3)])
+        >>> ensemble(torch.rand(8, 100, 2)).exp().sum(dim=1).allclose(torch.ones(8))
         True
     """
 
     def __init__(self, members: Sequence[nn.Module]) -> None:
         super().__init__()
         if not members:
-            raise ValueError("members must hold at least one classifier, got none.")
+            raise ValueError("members must not be empty.")
         self.members = nn.ModuleList(members)
 
     def forward(self, shape: Shape) -> Tensor:

@@ -7,25 +7,26 @@ import trimesh
 
 import eulerscan as es
 from eulerscan.io.batch import read_many
-from eulerscan.io.plain_mesh import plain_mesh
+from eulerscan.io.formats import load
+from eulerscan.io.mesh import parse_mesh
 
 
 @pytest.fixture
 def folder(tmp_path, rng):
     """Meshes of all formats and other shapes, among them what the fast way must leave to the careful one."""
-    for i, ending in enumerate(["off", "ply", "stl", "obj", "glb", "off", "ply", "stl"]):
+    for i, extension in enumerate(["off", "ply", "stl", "obj", "glb", "off", "ply", "stl"]):
         mesh = trimesh.creation.icosphere(subdivisions=1)
         mesh.vertices *= 1 + rng.random((len(mesh.vertices), 3))
-        mesh.export(tmp_path / f"{i}.{ending}")
+        mesh.export(tmp_path / f"{i}.{extension}")
     (tmp_path / "text.stl").write_text(trimesh.creation.box().export(file_type="stl_ascii"))
     (tmp_path / "text.ply").write_bytes(trimesh.creation.box().export(file_type="ply", encoding="ascii"))
     (tmp_path / "quads.off").write_text("OFF\n5 2 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n2 2 1\n4 0 1 2 3\n3 1 4 2\n")
-    (tmp_path / "colours.off").write_text("OFF 3 1 0\n0 0 0\n1 0 0 # here\n0 1 0\n3 0 1 2 255 0 0\n")
+    (tmp_path / "colors.off").write_text("OFF 3 1 0\n0 0 0\n1 0 0 # here\n0 1 0\n3 0 1 2 255 0 0\n")
     (tmp_path / "twice.off").write_text("OFF\n6 2 0\n" + 2 * "0 0 0\n1 0 0\n-0.0 1 0\n" + "3 0 1 2\n3 3 4 5\n")
     (tmp_path / "unused.off").write_text("OFF\n5 2 0\n9 9 9\n0 0 0\n1 0 0\n0 1 0\n8 8 8\n3 1 2 3\n3 1 1 3\n")
-    coloured = trimesh.creation.box()
-    coloured.visual.vertex_colors = rng.integers(0, 255, (8, 4), dtype=np.uint8)
-    coloured.export(tmp_path / "coloured.ply", vertex_normal=True)
+    colored = trimesh.creation.box()
+    colored.visual.vertex_colors = rng.integers(0, 255, (8, 4), dtype=np.uint8)
+    colored.export(tmp_path / "colored.ply", vertex_normal=True)
     trimesh.PointCloud(rng.random((7, 3))).export(tmp_path / "cloud.ply")
     np.save(tmp_path / "cloud.npy", rng.random((9, 3)))
     (tmp_path / "plane.csv").write_text("0,0\n1,0\n0,1\n")
@@ -42,7 +43,7 @@ def test_many_files_are_the_same_shapes_as_one_by_one(folder, options):
         alone = [es.read(paths[i], **options) for i in positions]
         assert {shape.dim for shape in alone} == {dim}
         expected = es.collate(alone)
-        for field in ("points", "offsets", "packed_simplices"):
+        for field in ("points", "offsets", "packed.simplices"):
             torch.testing.assert_close(getattr(complex, field), getattr(expected, field), rtol=0, atol=0)
 
 
@@ -53,13 +54,13 @@ def assert_as_one_by_one(paths, **options):
     assert batch.positions == list(range(len(paths)))
     expected = es.collate([es.read(path, **options) for path in paths])
     assert batch.complex.rows == expected.rows
-    for field in ("points", "offsets", "packed_simplices"):
+    for field in ("points", "offsets", "packed.simplices"):
         torch.testing.assert_close(getattr(batch.complex, field), getattr(expected, field), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("merge", [True, False])
-@pytest.mark.parametrize("ending", ["ply", "off", "obj"])
-def test_meshes_with_the_same_triangles_keep_their_own_coordinates(tmp_path, rng, ending, merge):
+@pytest.mark.parametrize("extension", ["ply", "off", "obj"])
+def test_meshes_with_the_same_triangles_keep_their_own_coordinates(tmp_path, rng, extension, merge):
     """Some of them have equal vertices, some leave a vertex unused, and some have their triangles in another order."""
     sphere = trimesh.creation.icosphere(subdivisions=1)
     for i in range(12):
@@ -70,7 +71,7 @@ def test_meshes_with_the_same_triangles_keep_their_own_coordinates(tmp_path, rng
             faces = faces[(faces != 5).all(axis=1)]
         if i % 5 == 4:
             faces = faces[::-1]
-        trimesh.Trimesh(vertices, faces, process=False).export(tmp_path / f"{i:02}.{ending}")
+        trimesh.Trimesh(vertices, faces, process=False).export(tmp_path / f"{i:02}.{extension}")
     assert_as_one_by_one(sorted(tmp_path.iterdir()), merge=merge, dtype=torch.float64)
 
 
@@ -135,10 +136,10 @@ def test_what_is_wrong_with_a_file_is_said_as_for_one(folder):
 
 def test_filters_of_warnings_are_left_alone(folder, monkeypatch):
     monkeypatch.setattr(warnings, "catch_warnings", lambda *a, **k: pytest.fail("they are shared by all threads"))
-    assert plain_mesh(folder / "0.off") is not None
+    assert parse_mesh(load(folder / "0.off")) is not None
 
 
-def test_options_of_another_kind_are_an_error_of_each_file(folder):
+def test_options_of_another_format_are_an_error_of_each_file(folder):
     batches, errors = read_many(sorted(folder.glob("*.off")), positions="pos")
     assert not batches
     assert "options of OFF files" in str(errors[0])

@@ -67,7 +67,7 @@ def test_collinear_points_are_joined_in_their_order_along_the_line():
 
 def test_points_that_coincide_are_named_or_merged():
     points = torch.tensor([[0.0, 0], [1, 0], [0, 1], [1, 0], [2, 2]])
-    with pytest.raises(ValueError, match=r"points must be different, but rows 1 and 3 coincide. merge=True"):
+    with pytest.raises(ValueError, match=r"rows 1 and 3 coincide.*merge=True"):
         delaunay(points)
     complex = delaunay(points, merge=True)
     assert complex.points.tolist() == [[0, 0], [1, 0], [0, 1], [2, 2]]
@@ -77,7 +77,7 @@ def test_points_that_coincide_are_named_or_merged():
 def test_points_too_close_to_be_told_apart_are_named_or_merged():
     points = np.random.default_rng(0).random((50, 2))
     points[7] = points[3] + 1e-15
-    with pytest.raises(ValueError, match=r"points must be far enough apart: row [37] nearly coincides"):
+    with pytest.raises(ValueError, match=r"row [37] nearly coincides.*merge=True"):
         delaunay(points)
     complex = delaunay(points, merge=True)
     assert len(complex.points) == 49
@@ -143,7 +143,7 @@ def test_what_are_no_points_is_named(points, error, text):
 
 @pytest.mark.parametrize("alpha", [-1.0, float("nan")])
 def test_a_radius_below_zero_is_named(alpha):
-    with pytest.raises(ValueError, match="alpha must be a radius, zero or more"):
+    with pytest.raises(ValueError, match="alpha must be .*got"):
         alpha_complex(torch.rand(4, 2), alpha)
 
 

@@ -1,0 +1,17 @@
+"""Classifiers of shapes: an :class:`~eulerscan.ECTLayer`, then a small head on the transform.
+
+Each takes whatever the layer takes, mixed batches included, and returns logits ``[B, num_classes]``. To add a model, write its
+head and a subclass of :class:`Classifier` in a file of its own, and name it in ``MODELS``.
+"""
+
+from collections.abc import Mapping
+
+from .classifier import Classifier
+from .cnn import ECTCNN
+from .deepsets import ECTDeepSets
+from .ensemble import Ensemble
+from .mlp import ECTMLP
+
+__all__ = ["ECTCNN", "ECTMLP", "Classifier", "ECTDeepSets", "Ensemble"]
+
+MODELS: Mapping[str, type[Classifier]] = {"cnn": ECTCNN, "mlp": ECTMLP, "deepsets": ECTDeepSets}

@@ -1,0 +1,65 @@
+"""What all classifiers share: a layer, then a head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from torch import Tensor, nn
+
+from ..._validation import check_choice
+from ...complexes import Shape
+from ..layers import ECTLayer
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A size of the paper: the grid of the layer, and options of the head."""
+
+    num_directions: int
+    num_thresholds: int
+    head: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Classifier(nn.Module):
+    """A transform, then a head.
+
+    Args:
+        layer: The transform.
+        head: A module from ``[B, T, H]``, or ``[B, K, T, H]`` with per-dimension channels, to logits ``[B, num_classes]``. It is
+            moved to the dtype and device of the layer.
+    """
+
+    presets: ClassVar[Mapping[str, Preset]] = {}
+
+    def __init__(self, layer: ECTLayer, head: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+        self.head = head.to(layer.weight)
+
+    @classmethod
+    def from_preset(cls, preset: str, *, dim: int, num_classes: int) -> Self:
+        """A model of the paper, by its size. Shapes are normalized to the unit ball.
+
+        Args:
+            preset: Name of one of ``presets``.
+            dim: Dimension of the ambient space.
+            num_classes: Number of logits.
+        """
+        check_choice(preset, "preset", tuple(cls.presets))
+        size = cls.presets[preset]
+        layer = ECTLayer(dim, size.num_directions, size.num_thresholds, normalize="unit_ball")
+        make: Callable[..., Self] = cls
+        return make(layer, num_classes, **size.head)
+
+    @property
+    def num_parameters(self) -> int:
+        """Number of trainable parameters."""
+        return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)
+
+    def forward(self, shape: Shape) -> Tensor:
+        """Logits ``[B, num_classes]`` of a :class:`Complex` or anything :func:`as_complex` understands."""
+        curves = self.layer(shape).to(self.layer.weight.dtype)  # at least float32, and the head may have less
+        logits: Tensor = self.head(curves)
+        return logits
