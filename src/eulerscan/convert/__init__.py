@@ -1,4 +1,4 @@
-"""Objects of other libraries to a :class:`~eulerscan.Complex`, and back. Libraries are loaded when needed."""
+"""Conversion of objects of other libraries to a :class:`~eulerscan.Complex` and back. Libraries are imported on use."""
 
 from .delaunay import alpha_complex, delaunay
 from .gudhi import from_simplex_tree

@@ -1,34 +1,33 @@
-"""The Freudenthal triangulation of the foreground of pictures: every unit square or cube of the lattice cut in the same way.
+"""Cubical complexes of images, as Freudenthal triangulations: every unit square or cube of the lattice is cut in the same way.
 
-A simplex of it is a chain: it begins at a lattice site x and goes up, x + e_S1, x + e_S2, ..., where the sets of axes
-S1, S2, ... grow. So the simplices of one kind are a mask over the lattice, and no loop visits a pixel.
+A simplex is a chain of lattice sites x, x + e_S1, x + e_S2, ... with growing sets of axes S1, S2, ... The simplices with the same
+chain are therefore a mask over the lattice, and no loop visits a pixel.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from functools import cache, reduce
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from ..complexes import Complex, collate
+from ..complexes.packed import Packed
 
 _Array = np.ndarray[Any, Any]
-_Chain = tuple[tuple[int, ...], ...]  # sets of axes, each with the next one as a subset of it
+_Chain = tuple[tuple[int, ...], ...]  # sets of axes, each a subset of the next
 
-# Lattice sites worked on at once: enough to amortise a call, little enough for some 200 MB.
+# Lattice sites processed at once: enough to amortize a call, within some 200 MB.
 _BLOCK = 2**21
 
 
 @cache
 def chains(axes: int) -> tuple[tuple[_Chain, ...], ...]:
-    """The kinds of k-simplices for k = 1, ..., ``axes``.
+    """The chains of k-simplices for k = 1, ..., ``axes``.
 
-    >>> [len(kinds) for kinds in chains(3)]
+    >>> [len(level) for level in chains(3)]
     [7, 12, 6]
     """
     subsets = [s for size in range(1, axes + 1) for s in itertools.combinations(range(axes), size)]
@@ -39,16 +38,16 @@ def chains(axes: int) -> tuple[tuple[_Chain, ...], ...]:
 
 
 def cubes(values: _Array) -> Complex:
-    """Every pixel a unit cube around its place, from -1/2 to 1/2. ``values`` is as :func:`lattice_points` takes it."""
+    """Every pixel as a unit cube around its position, from -1/2 to 1/2. ``values`` as in :func:`lattice_points`."""
     return _in_blocks(values, _Cubes)
 
 
 def lattice_points(values: _Array) -> Complex:
-    """Every pixel a vertex at its place, joined with those of its neighbours in the triangulation.
+    """Every pixel as a vertex at its position, joined to its neighbors in the triangulation.
 
     Args:
-        values: ``[N, ...]`` with one to three axes after the first: booleans, true in the foreground; or the weights
-            of pixels, minus infinity in the background.
+        values: ``[N, ...]`` with one to three axes after the first: booleans, true in the foreground; or pixel weights, minus
+            infinity in the background.
 
     Returns:
         N complexes, coordinates in the order of the axes.
@@ -60,30 +59,30 @@ def lattice_points(values: _Array) -> Complex:
     return _in_blocks(values, _Points)
 
 
-def _in_blocks(values: _Array, kind: type[_Lattice]) -> Complex:
+def _in_blocks(values: _Array, lattice: type[_Lattice]) -> Complex:
     step = max(1, _BLOCK // max(1, int(np.prod(values.shape[1:]))))
-    return collate([kind(values[i : i + step]).complex() for i in range(0, max(1, len(values)), step)])
+    return collate([lattice(values[i : i + step]).complex() for i in range(0, max(1, len(values)), step)])
 
 
 class _Lattice:
-    """Some pictures, with one more site than pixels along every axis."""
+    """A block of images, with one more site than pixels along every axis."""
 
-    corner: float  # where a site lies, from the place of the pixel of the same number
+    corner: float  # position of a site, relative to the pixel with the same index
 
     def __init__(self, values: _Array) -> None:
         self.weighted = values.dtype != np.bool_
         self.background = -np.inf if self.weighted else False
         self.axes = values.ndim - 1
-        # A last background site along every axis: what a shift brings around the edge is background.
+        # One more background site along every axis, so that shifts wrap around background.
         self.values = np.pad(values, [(0, 0), *[(0, 1)] * self.axes], constant_values=self.background)
         self.shape = self.values.shape[1:]
 
     def present(self, chain: _Chain) -> _Array:
-        """``[N, ...]``: whether there is a simplex of this kind at a site."""
+        """``[N, ...]``: whether the simplex of this chain exists at each site."""
         raise NotImplementedError
 
     def weights(self, chain: _Chain, sites: _Array) -> _Array:
-        """The weights of the simplices of a kind at some sites, which are numbered through all pictures."""
+        """Weights of the simplices of this chain at the given sites, flat indices into all images."""
         raise NotImplementedError
 
     def complex(self) -> Complex:
@@ -96,46 +95,47 @@ class _Lattice:
         points = torch.from_numpy(place).to(torch.get_default_dtype()) + self.corner
         counts, columns = [vertices.sum(axis=1)], []
         weights = [self.weights(((),), sites)] if self.weighted else []
-        for kinds in chains(self.axes):
-            level = [self._level(kinds_here, number) for kinds_here in self._together(kinds)]
+        for level_chains in chains(self.axes):
+            level = [self._level(group, number) for group in self._groups(level_chains)]
             counts.append(np.sum([found for found, _, _ in level], axis=0))
             columns.append(np.concatenate([c for _, c, _ in level], axis=1).reshape(-1))
             weights += [w for _, _, w in level if w is not None]
         offsets = np.pad(np.cumsum(counts, axis=1), [(0, 0), (1, 0)])
-        return Complex._make(
-            points,
-            torch.from_numpy(offsets),
-            tuple(range(2, 2 + self.axes)),
-            torch.from_numpy(np.concatenate(columns)),
-            _joined(weights, points.dtype) if self.weighted else None,
+        packed = Packed(
+            points=points,
+            offsets=torch.from_numpy(offsets),
+            rows=tuple(range(2, 2 + self.axes)),
+            simplices=torch.from_numpy(np.concatenate(columns)),
+            weights=torch.from_numpy(np.concatenate(weights)).to(points.dtype) if self.weighted else None,
         )
+        return Complex.from_packed(packed)
 
-    def _together(self, kinds: tuple[_Chain, ...]) -> Iterator[tuple[_Chain, ...]]:
-        """All kinds at once, so that the simplices of a picture follow each other; one by one where there is one picture."""
-        return iter([kinds] if len(self.values) != 1 else [(kind,) for kind in kinds])
+    def _groups(self, level: tuple[_Chain, ...]) -> list[tuple[_Chain, ...]]:
+        """All chains together, so that the simplices of each image are contiguous; one at a time for a single image."""
+        return [level] if len(self.values) != 1 else [(chain,) for chain in level]
 
-    def _level(self, kinds: tuple[_Chain, ...], number: _Array) -> tuple[_Array, _Array, _Array | None]:
-        """How many simplices each picture has, their columns, and their weights."""
+    def _level(self, group: tuple[_Chain, ...], number: _Array) -> tuple[_Array, _Array, _Array | None]:
+        """Number of simplices of each image, their columns, and their weights."""
         count, size = len(self.values), int(np.prod(self.shape))
-        masks = np.stack([self.present(chain).reshape(count, size) for chain in kinds], axis=1)
+        masks = np.stack([self.present(chain).reshape(count, size) for chain in group], axis=1)
         found = np.flatnonzero(masks)
-        picture, rest = np.divmod(found, len(kinds) * size)
-        kind, site = np.divmod(rest, size)
-        site += picture * size
+        image, rest = np.divmod(found, len(group) * size)
+        chain_index, site = np.divmod(rest, size)
+        site += image * size
         strides = np.array([int(np.prod(self.shape[axis + 1 :])) for axis in range(self.axes)], np.int64)
-        steps = np.array([[strides[list(s)].sum() for s in chain] for chain in kinds], np.int64)  # [K, k + 1]
-        columns = np.stack([number[site + step[kind]] for step in steps.T])
+        steps = np.array([[strides[list(s)].sum() for s in chain] for chain in group], np.int64)  # [K, k + 1]
+        columns = np.stack([number[site + step[chain_index]] for step in steps.T])
         weights = None
         if self.weighted:
             weights = np.empty(len(found), self.values.dtype)
-            for i, chain in enumerate(kinds):
-                here = kind == i
+            for i, chain in enumerate(group):
+                here = chain_index == i
                 weights[here] = self.weights(chain, site[here])
         return masks.sum(axis=(1, 2)), columns, weights
 
 
 class _Points(_Lattice):
-    """A simplex is there where all of its vertices are; its weight is the largest of theirs."""
+    """A simplex exists if all its vertices are foreground. Its weight is their maximum."""
 
     corner = 0.0
 
@@ -148,7 +148,7 @@ class _Points(_Lattice):
 
 
 class _Cubes(_Lattice):
-    """A simplex cuts a face of a cube. It is there where a pixel is that has this face; its weight is the largest of theirs."""
+    """A simplex lies in a face of a cube and exists if a foreground pixel has this face. Its weight is the maximum over them."""
 
     corner = -0.5
 
@@ -163,7 +163,7 @@ class _Cubes(_Lattice):
         return self._face(chain[-1]).reshape(-1)[sites]
 
     def _face(self, axes: tuple[int, ...]) -> _Array:
-        """The largest of the pixels that share the face at a site which extends along these axes."""
+        """Maximum over the pixels that share the face along these axes, at each site."""
         if axes not in self.faces:
             face = self.values
             for axis in set(range(self.axes)) - set(axes):
@@ -173,9 +173,5 @@ class _Cubes(_Lattice):
 
 
 def _ahead(values: _Array, axes: tuple[int, ...]) -> _Array:
-    """The values one step further along the axes."""
+    """The values one step ahead along the axes."""
     return np.roll(values, [-1] * len(axes), [1 + axis for axis in axes]) if axes else values
-
-
-def _joined(weights: list[_Array], dtype: torch.dtype) -> Tensor:
-    return torch.from_numpy(np.concatenate(weights)).to(dtype)

@@ -1,4 +1,4 @@
-"""From a cloud of points to a complex: Delaunay triangulations and alpha complexes."""
+"""Delaunay triangulations and alpha complexes of point clouds."""
 
 from __future__ import annotations
 
@@ -9,28 +9,26 @@ import torch
 from torch import Tensor
 
 from .._imports import require
-from .._validation import check_bool, check_points
+from .._validation import as_tensor, check_bool, check_points
 from ..complexes import Complex
-from ..complexes.coerce import as_tensor
 from ..complexes.simplices import faces, unique
 
 _Array = np.ndarray[Any, Any]
-_SLACK = 1e-9  # radii of slivers are less exact than their points
-_MERGE = "merge=True leaves out such points."
+_SLACK = 1e-9  # circumradii of slivers are less accurate than the points
+_MERGE = "Use merge=True to drop such points."
 
 
 def delaunay(points: Tensor | _Array, *, merge: bool = False) -> Complex:
-    """The Delaunay triangulation of some points, with all its faces.
+    """Delaunay triangulation of a point cloud, with all its faces.
 
-    Points that span less than the whole space are triangulated in what they span: collinear ones become a path,
-    coplanar ones triangles, ``dim + 1`` and fewer points one simplex. Where more than ``dim + 1`` points lie on
-    one sphere, as on a lattice, one of several triangulations is returned. The points of the complex are those that were
-    given, so that gradients flow back to them.
+    Points that do not span the whole space are triangulated within their affine span: collinear points become a path, coplanar
+    points triangles, ``dim + 1`` points or fewer one simplex. If more than ``dim + 1`` points lie on one empty sphere, as on a
+    lattice, one of several triangulations is returned. Gradients flow back to ``points``.
 
     Args:
         points: Coordinates ``[V, dim]``, floating point.
-        merge: What is done with points that coincide, or are too close to be told apart: leave out all but one of them,
-            or (by default) raise a ``ValueError``, since leaving out changes the numbering of the points.
+        merge: Keep only one of several points that coincide or nearly coincide. By default they raise a ``ValueError``, since
+            dropping points changes the vertex indices.
 
     Example:
         >>> delaunay(torch.tensor([[0., 0], [1, 0], [0, 1], [1, 1.1]]))
@@ -41,17 +39,17 @@ def delaunay(points: Tensor | _Array, *, merge: bool = False) -> Complex:
 
 
 def alpha_complex(points: Tensor | _Array, alpha: float, *, merge: bool = False) -> Complex:
-    """The simplices of the Delaunay triangulation that balls of radius ``alpha`` around the points account for.
+    """Alpha complex of a point cloud: a subcomplex of the Delaunay triangulation.
 
-    A simplex belongs to it if there is an empty sphere of radius at most ``alpha`` through its vertices: it has no point
-    inside. All points are vertices; a small radius leaves them isolated, an infinite one is :func:`delaunay`.
-    The complex has the homotopy type of the union of the balls. Where more than ``dim + 1`` points of space lie on one
-    empty sphere, as on a lattice, flat cells of the triangulation can spoil that for a few radii; gudhi decides such ties
-    exactly.
+    It holds the simplices that have an empty circumscribing sphere (no point inside) of radius at most ``alpha``. All points
+    are vertices; with a small radius they are isolated, with an infinite one the result is :func:`delaunay`. The complex has
+    the homotopy type of the union of balls of radius ``alpha`` around the points. If more than ``dim + 1`` points in space lie
+    on one empty sphere, as on a lattice, flat cells of the triangulation may violate that for a few radii; gudhi resolves such
+    ties exactly.
 
     Args:
         points: Coordinates ``[V, dim]``, floating point.
-        alpha: The radius, not its square (which is what gudhi calls the filtration value).
+        alpha: The radius, not its square (which is gudhi's filtration value).
         merge: As for :func:`delaunay`.
 
     Example:
@@ -60,10 +58,10 @@ def alpha_complex(points: Tensor | _Array, alpha: float, *, merge: bool = False)
         [4, 0, 1]
     """
     if not alpha >= 0:
-        raise ValueError(f"alpha must be a radius, zero or more, got {alpha}.")
+        raise ValueError(f"alpha must be a non-negative radius, got {alpha}.")
     points, cells = _cells(points, merge)
     coordinates = _coordinates(points)
-    # Equal radii, as on a lattice, differ by what rounding has moved the points. Their simplices belong together.
+    # On a lattice, radii that should be equal differ by the rounding of the points. Treat them as equal.
     noise = 2 * torch.finfo(points.dtype).eps * float(np.abs(coordinates).max(initial=0.0))
     simplices: list[Tensor] = []
     values = np.full(cells.shape[1], np.nan)
@@ -76,29 +74,29 @@ def alpha_complex(points: Tensor | _Array, alpha: float, *, merge: bool = False)
 
 
 def _faces_of(coordinates: _Array, cells: _Array, values: _Array, noise: float) -> tuple[_Array, _Array]:
-    """The faces of cells, and their values where a vertex of a cell lies inside the smallest sphere of a face; NaN elsewhere.
+    """The faces of the cells, and their filtration values where a cell has a vertex inside the smallest sphere of the face.
 
-    Such a face appears with the first of its cells. The others appear on their own, when their sphere has grown.
+    Such a face appears with the first of its cells. The others are NaN: they appear at the radius of their own sphere.
     """
     rows, count = cells.shape
     below = unique(faces(torch.from_numpy(cells))).numpy()
     if rows == 2:
         return below, np.zeros(below.shape[1])
-    position = _positions(below, faces(torch.from_numpy(cells)).numpy())  # [rows * count]: left out row after row
+    position = _positions(below, faces(torch.from_numpy(cells)).numpy())  # [rows * count], by omitted row
     opposite, owner = cells.reshape(-1), np.tile(np.arange(count), rows)
-    centre, radius = _circumspheres(coordinates, below)
-    distance = np.linalg.norm(coordinates[opposite] - centre[position], axis=1)
+    center, radius = _circumspheres(coordinates, below)
+    distance = np.linalg.norm(coordinates[opposite] - center[position], axis=1)
     inside = distance < radius[position] * (1 - _SLACK) - noise
     first = np.full(below.shape[1], np.inf)
     np.minimum.at(first, position, values[owner])
     hidden = np.zeros(below.shape[1], dtype=bool)
     hidden[position[inside]] = True
-    # Never later than a cell that has it as a face, whatever rounding says.
+    # Never later than one of its cells, despite rounding.
     return below, np.where(hidden | (first < radius), first, np.nan)
 
 
 def _positions(sorted_columns: _Array, columns: _Array) -> _Array:
-    """Where each column is among ``sorted_columns``, which are in lexicographic order with ascending entries."""
+    """Index of each column in ``sorted_columns``, which are in lexicographic order with ascending entries."""
     base = int(columns.max(initial=0)) + 1
     if base ** len(columns) >= 2**63:
         both = np.concatenate([sorted_columns, np.sort(columns, axis=0)], axis=1)
@@ -111,12 +109,12 @@ def _positions(sorted_columns: _Array, columns: _Array) -> _Array:
 
 
 def _circumspheres(coordinates: _Array, cells: _Array) -> tuple[_Array, _Array]:
-    """Centres and radii of the smallest spheres through the vertices of simplices."""
+    """Centers and radii of the smallest spheres through the vertices of simplices."""
     origin = coordinates[cells[0]]
     sides = coordinates[cells[1:]].transpose(1, 0, 2) - origin[:, None]  # [n, k, dim]
     gram = sides @ sides.transpose(0, 2, 1)
     half = np.diagonal(gram, axis1=1, axis2=2)[..., None] / 2
-    # The centre is a combination of the sides. A flat simplex on a circle has one too, and a singular matrix.
+    # The center is a linear combination of the sides. A flat simplex on a circle has one too, despite a singular matrix.
     sound = np.linalg.det(gram) > 1e-12 * (2 * half[..., 0]).prod(axis=1)
     shares = np.empty_like(half)
     shares[sound] = np.linalg.solve(gram[sound], half[sound])
@@ -126,13 +124,13 @@ def _circumspheres(coordinates: _Array, cells: _Array) -> tuple[_Array, _Array]:
 
 
 def _cells(points: Tensor | _Array, merge: bool) -> tuple[Tensor, _Array]:
-    """The points that remain, and the cells of highest dimension ``[rank + 1, n]`` of their triangulation."""
+    """The kept points, and the top-dimensional cells ``[rank + 1, n]`` of their triangulation."""
     points = as_tensor(points, "points")
     check_points(points)
     check_bool(merge, "merge")
-    kept = _different(points, merge)
+    kept = _distinct(points, merge)
     points = points if kept is None else points[torch.from_numpy(kept).to(points.device)]
-    flat = _in_their_span(_coordinates(points), torch.finfo(points.dtype).eps)
+    flat = _in_affine_span(_coordinates(points), torch.finfo(points.dtype).eps)
     count, rank = flat.shape
     if rank == 0 or count == 0:
         return points, np.empty((1, count), np.int64)
@@ -145,19 +143,19 @@ def _cells(points: Tensor | _Array, merge: bool) -> tuple[Tensor, _Array]:
     try:
         cells = spatial.Delaunay(flat).simplices.astype(np.int64)
     except spatial.QhullError:
-        raise ValueError(f"points cannot be triangulated: {count} points nearly lie in fewer than {rank} dimensions.") from None
-    left_out = np.setdiff1d(np.arange(count), cells)
-    if len(left_out):
+        raise ValueError(f"points cannot be triangulated: {count} points lie nearly in fewer than {rank} dimensions.") from None
+    dropped = np.setdiff1d(np.arange(count), cells)
+    if len(dropped):
         if not merge:
-            raise ValueError(f"points must be far enough apart: row {left_out[0]} nearly coincides with another. {_MERGE}")
-        position = np.cumsum(np.isin(np.arange(count), left_out, invert=True)) - 1
-        points = points[torch.from_numpy(np.setdiff1d(np.arange(count), left_out)).to(points.device)]
+            raise ValueError(f"points must be distinct, but row {dropped[0]} nearly coincides with another. {_MERGE}")
+        position = np.cumsum(np.isin(np.arange(count), dropped, invert=True)) - 1
+        points = points[torch.from_numpy(np.setdiff1d(np.arange(count), dropped)).to(points.device)]
         cells = position[cells]
     return points, np.ascontiguousarray(cells.T)
 
 
-def _different(points: Tensor, merge: bool) -> _Array | None:
-    """Which points to keep, the first of each place; ``None`` for all."""
+def _distinct(points: Tensor, merge: bool) -> _Array | None:
+    """Indices of the points to keep, the first of each duplicate; ``None`` for all."""
     coordinates = _coordinates(points)
     _, first, inverse = np.unique(coordinates, axis=0, return_index=True, return_inverse=True)
     if len(first) == len(coordinates):
@@ -165,25 +163,25 @@ def _different(points: Tensor, merge: bool) -> _Array | None:
     if not merge:
         twin = first[inverse.reshape(-1)]
         row = int((twin != np.arange(len(twin))).nonzero()[0][0])
-        raise ValueError(f"points must be different, but rows {twin[row]} and {row} coincide. {_MERGE}")
+        raise ValueError(f"points must be distinct, but rows {twin[row]} and {row} coincide. {_MERGE}")
     return np.sort(first)
 
 
-def _in_their_span(coordinates: _Array, eps: float) -> _Array:
-    """The points in coordinates of the affine space that they span, centred, the largest extent 1."""
+def _in_affine_span(coordinates: _Array, eps: float) -> _Array:
+    """The points in coordinates of their affine span, centered, with largest extent 1."""
     if not len(coordinates):
         return np.empty((0, 0))
-    centred = coordinates - coordinates.mean(axis=0)
-    extent = np.abs(centred).max(initial=0.0)
-    # What rounding of the coordinates may have moved a point, and what Qhull cannot tell from nothing.
+    centered = coordinates - coordinates.mean(axis=0)
+    extent = np.abs(centered).max(initial=0.0)
+    # The rounding error of the coordinates, and the resolution of Qhull.
     noise = max(eps * np.abs(coordinates).max(initial=0.0), 1e-13 * extent)
     if extent <= noise:
         return np.empty((len(coordinates), 0))
-    axes = np.linalg.svd(centred / extent, full_matrices=False)[2]
-    along = centred @ axes.T
+    axes = np.linalg.svd(centered / extent, full_matrices=False)[2]
+    along = centered @ axes.T
     spanned = np.abs(along).max(axis=0) > noise
-    # Where they span all of space, their own coordinates have not been rounded: a lattice remains one.
-    flat: _Array = (along[:, spanned] if not spanned.all() or len(axes) < coordinates.shape[1] else centred) / extent
+    # Points that span the whole space keep their own coordinates, without rounding: a lattice stays a lattice.
+    flat: _Array = (along[:, spanned] if not spanned.all() or len(axes) < coordinates.shape[1] else centered) / extent
     return flat
 
 

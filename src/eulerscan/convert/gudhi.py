@@ -8,20 +8,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._validation import check_points
+from .._validation import as_tensor, check_points
 from ..complexes import Complex
-from ..complexes.coerce import as_tensor
 
 
 def from_simplex_tree(tree: Any, points: Tensor | np.ndarray[Any, Any] | None = None) -> Complex:
-    """A gudhi ``SimplexTree`` as a :class:`Complex`.
+    """Convert a gudhi ``SimplexTree`` to a :class:`Complex`.
 
-    A tree knows no coordinates: vertex ``i`` of the tree lies at ``points[i]``. Points that are no vertex of the tree are left
-    out. All simplices count, whatever their filtration value: ``tree.prune_above_filtration(value)`` comes first.
+    A simplex tree has no coordinates: vertex ``i`` lies at ``points[i]``. Points that are not vertices of the tree are dropped.
+    All simplices count, whatever their filtration value; call ``tree.prune_above_filtration(value)`` first to select some.
 
     Args:
-        tree: The tree. Its numbers of vertices need not be consecutive.
-        points: Coordinates ``[n, dim]``, floating point, a row for every number up to the largest vertex.
+        tree: The tree. Its vertex numbers need not be consecutive.
+        points: Coordinates ``[n, dim]``, floating point, with a row for every number up to the largest vertex.
 
     Example:
         >>> import gudhi
@@ -34,7 +33,7 @@ def from_simplex_tree(tree: Any, points: Tensor | np.ndarray[Any, Any] | None = 
         raise TypeError(f"tree must be a gudhi.SimplexTree, got {type(tree).__name__}.")
     if points is None:
         raise ValueError(
-            "shape is a gudhi SimplexTree, which knows no coordinates. Say where its vertices lie: "
+            "shape is a gudhi SimplexTree, which has no coordinates. Pass them: "
             "eulerscan.convert.from_simplex_tree(tree, points)"
         )
     points = as_tensor(points, "points")

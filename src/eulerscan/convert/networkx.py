@@ -1,4 +1,4 @@
-"""Graphs of networkx whose nodes have positions."""
+"""Graphs of networkx with node positions."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def from_networkx(
     *,
     dtype: torch.dtype | None = None,
 ) -> Complex:
-    """A networkx graph as a :class:`Complex`, its nodes in the order of the graph.
+    """Convert a networkx graph to a :class:`Complex`. Vertices are in the order of the nodes.
 
-    Every two joined nodes have one edge, however many edges join them and in whichever direction. Self-loops are left out.
+    Parallel edges and edges in both directions count once. Self-loops are dropped.
 
     Args:
-        graph: Any of networkx's graphs: directed or not, with multiple edges or not.
-        positions: Where the nodes lie: the node attribute that holds the coordinates; the names of several attributes with one
-            coordinate each, such as ``("x", "y")``; or a mapping from nodes to coordinates, such as the layouts of networkx.
-        dtype: Of the coordinates; torch's default where it is not given.
+        graph: Any networkx graph, directed or undirected, multigraph or not.
+        positions: Node positions: the node attribute that holds the coordinates; the names of several attributes with one
+            coordinate each, such as ``("x", "y")``; or a mapping from nodes to coordinates, such as a networkx layout.
+        dtype: Of the coordinates. Default: ``torch.get_default_dtype()``.
 
     Example:
         >>> import networkx as nx
@@ -41,10 +41,10 @@ def from_networkx(
     if len(sizes) > 1:
         odd, count = next((node, len(row)) for node, row in zip(nodes, rows, strict=True) if len(row) != len(rows[0]))
         raise ValueError(
-            f"positions must have one dimension, got {len(rows[0])} coordinates of node {nodes[0]!r} and {count} of node "
-            f"{odd!r}."
+            f"positions must all have the same dimension, got {len(rows[0])} coordinates for node {nodes[0]!r} and {count} for "
+            f"node {odd!r}."
         )
-    # An empty graph lies in the plane: there is no node to ask.
+    # An empty graph has no dimension: assume the plane.
     points = torch.from_numpy(np.stack(rows) if rows else np.empty((0, 2))).to(dtype or torch.get_default_dtype())
     check_points(points)
     index = {node: i for i, node in enumerate(nodes)}
@@ -62,8 +62,8 @@ def _position(graph: Any, node: Hashable, positions: str | Sequence[str] | Mappi
         else:
             value = [attributes[name] for name in positions]
     except KeyError as error:
-        where = "no entry in positions" if isinstance(positions, Mapping) else f"no attribute {error}"
-        raise ValueError(f"positions must have coordinates for every node, but node {node!r} has {where}.") from None
+        found = "no entry in positions" if isinstance(positions, Mapping) else f"no attribute {error}"
+        raise ValueError(f"positions must have coordinates for every node, but node {node!r} has {found}.") from None
     try:
         row = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):

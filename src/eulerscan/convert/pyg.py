@@ -1,4 +1,4 @@
-"""Graphs and meshes of torch_geometric, both ways."""
+"""Graphs and meshes of PyTorch Geometric."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ _LEVELS = (("edge_index", 2), ("face", 3), ("tetra_index", 4))
 
 
 def from_pyg(data: Any, *, edges: Literal["unique", "as_stored"] = "unique") -> Complex:
-    """A ``Data`` or ``Batch`` of torch_geometric as a :class:`Complex`.
+    """Convert a PyG ``Data`` or ``Batch`` to a :class:`Complex`.
 
-    Vertices have the coordinates ``pos``, or ``x`` where there is no ``pos``. Edges are ``edge_index``, triangles ``face``,
-    tetrahedra ``tetra_index [4, n]`` (a key ``tetra`` would not be offset when PyG batches). Nothing else is looked at.
+    Vertices have the coordinates ``pos``, or ``x`` if there is no ``pos``. Edges are ``edge_index``, triangles ``face``,
+    tetrahedra ``tetra_index [4, n]`` (PyG does not offset a key ``tetra`` when batching). Other attributes are ignored.
 
     Args:
-        data: A ``Data``, a ``Batch``, anything with their attributes, or a list or ``Dataset`` of these. The items of
-            a list keep what they have in any order; PyG's own ``Batch.from_data_list`` drops what the first one lacks.
-        edges: ``"unique"``: every simplex counts once, in whichever directions it is stored, and faces that are not
-            listed are added. ``"as_stored"``: every column counts, and nothing is added. An undirected graph
-            then counts its edges twice, V - 2E + F in all, as the published code of the paper did. Self-loops are no
-            simplices and are left out in both cases.
+        data: A ``Data``, a ``Batch``, any object with their attributes, or a list or ``Dataset`` of these. The items of a list
+            may have different attributes; PyG's own ``Batch.from_data_list`` drops those that the first item lacks.
+        edges: ``"unique"`` counts every simplex once, whatever the directions stored, and adds missing faces.
+            ``"as_stored"`` counts every column and adds nothing. An undirected graph then counts its edges twice,
+            V - 2E + F, like the published code of the paper. Self-loops are not simplices and are dropped in both cases.
 
     Example:
         >>> from types import SimpleNamespace as Data
@@ -44,7 +43,7 @@ def from_pyg(data: Any, *, edges: Literal["unique", "as_stored"] = "unique") -> 
         return collate([from_pyg(item, edges=edges) for item in data])
     points = next((p for p in (getattr(data, "pos", None), getattr(data, "x", None)) if p is not None), None)
     if points is None:
-        raise ValueError(f"shape is a {type(data).__name__} without pos or x: its vertices have no coordinates.")
+        raise ValueError(f"shape is a {type(data).__name__} without pos or x, so its vertices have no coordinates.")
     check_points(points)
     simplices = [tensor for name, rows in _LEVELS if (tensor := _simplices(data, name, rows)) is not None]
     simplices = [unique(tensor) if edges == "unique" else _without_loops(tensor) for tensor in simplices]
@@ -55,19 +54,19 @@ def from_pyg(data: Any, *, edges: Literal["unique", "as_stored"] = "unique") -> 
 
 
 def to_pyg(complex: Complex) -> Any:
-    """A ``Data`` for one complex, a ``Batch`` for several, which ``to_data_list()`` takes apart again.
+    """Convert one complex to a PyG ``Data``, several to a ``Batch``.
 
-    Every ``Data`` has ``pos`` and ``edge_index``, which lists every edge in both directions, sorted as PyG's ``coalesce``
-    does; ``face`` and ``tetra_index`` where the complex has triangles and tetrahedra.
+    Every ``Data`` has ``pos`` and ``edge_index`` with both directions of every edge, sorted as by PyG's ``coalesce``. If the
+    complex has triangles or tetrahedra, it also has ``face`` or ``tetra_index``.
 
     >>> to_pyg(Complex(torch.rand(3, 2), [torch.tensor([[0, 1], [1, 2]])]))
     Data(edge_index=[2, 4], pos=[3, 2])
     """
-    if complex.packed_weights is not None:
-        raise ValueError("complex is weighted: torch_geometric has no place for the weights of vertices and simplices.")
+    if complex.weights is not None:
+        raise ValueError("complex must be unweighted: PyG has no attribute for the weights of vertices and simplices.")
     if max(complex.rows, default=0) > 4:
         raise ValueError(
-            f"complex has {max(complex.rows) - 1}-simplices: torch_geometric has edges, faces and tetrahedra, no more."
+            f"complex must have simplices of dimension 3 at most, as in PyG (tetrahedra), got {max(complex.rows) - 1}-simplices."
         )
     items = list(_items(complex))
     geometric = require("torch_geometric.data", extra="pyg")
@@ -77,10 +76,10 @@ def to_pyg(complex: Complex) -> Any:
 
 
 def _items(complex: Complex) -> Iterable[dict[str, Tensor]]:
-    """The attributes of one ``Data`` after another. All have the same keys: PyG drops what the first one lacks."""
+    """The attributes of each ``Data``. All have the same keys: PyG drops those that the first item lacks."""
     offsets = complex.offsets.tolist()
     levels = dict(zip(complex.rows, zip(offsets[1:], complex.simplices, strict=True), strict=True))
-    nothing = ([0] * len(offsets[0]), complex.packed_simplices.new_empty(2, 0))
+    nothing = ([0] * len(offsets[0]), torch.empty(2, 0, dtype=torch.int64, device=complex.device))
     for i in range(complex.num_complexes):
         start, end = offsets[0][i], offsets[0][i + 1]
         item = {"pos": complex.points[start:end]}

@@ -1,4 +1,4 @@
-"""Meshes, clouds, paths and scenes of trimesh."""
+"""Meshes, point clouds, paths and scenes of trimesh."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import torch
 
 from .._validation import check_bool, check_points
 from ..complexes import Complex
-from ..complexes.simplices import unique
-from .merging import first_of_equals
+from ..complexes.simplices import faces, missing, unique
 
 _Array = np.ndarray[Any, Any]
 
 
 class Part(NamedTuple):
-    """The vertices of one geometry and the columns ``[2, n]``, ``[3, n]`` that join them."""
+    """One geometry: its vertices ``[V, dim]``, edges ``[2, n]`` and triangles ``[3, n]``."""
 
     vertices: _Array
     edges: _Array
@@ -25,17 +24,17 @@ class Part(NamedTuple):
 
 
 def from_trimesh(geometry: Any, *, merge: bool = True, dtype: torch.dtype | None = None) -> Complex:
-    """A ``Trimesh``, ``PointCloud``, ``Path2D``, ``Path3D`` or ``Scene`` of trimesh as one :class:`Complex`.
+    """Convert a ``Trimesh``, ``PointCloud``, ``Path2D``, ``Path3D`` or ``Scene`` of trimesh to one :class:`Complex`.
 
-    Every triangle and edge counts once and brings its faces. Triangles with a repeated vertex are left out, and so
-    are vertices of a mesh or path that nothing refers to. So the Euler characteristic of a mesh is trimesh's
-    ``euler_number`` of the merged mesh. The points of a cloud all stay. Curved pieces of a path become polylines.
+    Every triangle and edge counts once and brings its faces. Triangles with a repeated vertex are dropped, and so are
+    unreferenced vertices of meshes and paths. The Euler characteristic of a mesh therefore equals trimesh's ``euler_number``
+    of the merged mesh. All points of a point cloud are kept. Curves of a path become polylines.
 
     Args:
-        geometry: The object, or a list of several, which lie in one space. Of a scene, everything in it where it stands.
-        merge: Make one vertex of those with identical coordinates, also of different parts of a scene. STL files repeat
-            the vertices of every triangle, and other formats repeat those where textures or materials meet.
-        dtype: Of the coordinates; torch's default where it is not given.
+        geometry: The object, or a list of objects in the same space. A scene contributes all its geometries, in place.
+        merge: Merge vertices with identical coordinates, also across the parts of a scene. STL files repeat the vertices of
+            every triangle, and other formats repeat vertices where textures or materials meet.
+        dtype: Of the coordinates. Default: ``torch.get_default_dtype()``.
 
     Example:
         >>> import trimesh
@@ -45,37 +44,53 @@ def from_trimesh(geometry: Any, *, merge: bool = True, dtype: torch.dtype | None
     geometries = _geometries(geometry)
     dim = max((np.shape(item.vertices)[1] for item in geometries), default=3)
     parts = [_part(item.to_3D(np.eye(4)) if dim == 3 and hasattr(item, "to_3D") else item) for item in geometries]
-    return assembled(parts, merge=merge, dtype=dtype)
+    return assemble(parts, merge=merge, dtype=dtype)
 
 
-def assembled(parts: Sequence[Part], *, merge: bool, dtype: torch.dtype | None) -> Complex:
-    """One complex of all parts, as :func:`from_trimesh` says."""
+def assemble(parts: Sequence[Part], *, merge: bool, dtype: torch.dtype | None) -> Complex:
+    """Join the parts to one complex, as described in :func:`from_trimesh`."""
     check_bool(merge, "merge")
-    points, edges, triangles, clouds = _joined(parts)
+    points, edges, triangles, in_cloud = _join(parts)
     check_points(torch.from_numpy(points))
     if merge:
-        # The points of clouds are their own.
-        target = first_of_equals(points, np.where(clouds, np.arange(1, len(points) + 1), 0))
+        # Points of clouds are never merged: each has an owner of its own.
+        target = first_duplicates(points, np.where(in_cloud, np.arange(1, len(points) + 1), 0))
         edges, triangles = target[edges], target[triangles]
     levels = [unique(torch.from_numpy(columns)) for columns in (edges, triangles)]
-    used = torch.from_numpy(clouds).index_fill(0, torch.cat([level.reshape(-1) for level in levels]), True)
+    used = torch.from_numpy(in_cloud).index_fill(0, torch.cat([level.reshape(-1) for level in levels]), True)
     position = used.cumsum(0) - 1
+    levels[0] = torch.cat([levels[0], missing(faces(levels[1]), levels[0])], dim=1)
     kept = torch.from_numpy(points)[used].to(dtype or torch.get_default_dtype())
-    return Complex(kept, [position[level] for level in levels if level.numel()]).closure()
+    return Complex(kept, [position[level] for level in levels if level.numel()])
 
 
-def _joined(parts: Sequence[Part]) -> tuple[_Array, _Array, _Array, _Array]:
-    """All vertices, edges and triangles, and which vertices belong to clouds."""
+def first_duplicates(points: _Array, owner: _Array) -> _Array:
+    """``[V]``: index of the first point with the same coordinates and the same owner.
+
+    >>> first_duplicates(np.array([[0.0], [1.0], [-0.0], [0.0]]), np.array([0, 0, 0, 1]))
+    array([0, 1, 0, 3])
+    """
+    order = np.lexsort((*points.T, owner))
+    ordered, owners = points[order] + 0.0, owner[order]  # -0.0 becomes 0.0
+    new = np.concatenate([[True] * bool(len(points)), (ordered[1:] != ordered[:-1]).any(axis=1) | (owners[1:] != owners[:-1])])
+    target = np.empty(len(points), np.int64)
+    # lexsort is stable, so each group begins with its first point.
+    target[order] = order[new.nonzero()[0]][np.cumsum(new) - 1] if len(points) else order
+    return target
+
+
+def _join(parts: Sequence[Part]) -> tuple[_Array, _Array, _Array, _Array]:
+    """All vertices, edges and triangles, and a mask of the vertices that belong to point clouds."""
     points = [np.empty((0, parts[0].vertices.shape[1] if parts else 3))]
-    edges, triangles, clouds = [np.empty((2, 0), np.int64)], [np.empty((3, 0), np.int64)], [np.empty(0, bool)]
+    edges, triangles, in_cloud = [np.empty((2, 0), np.int64)], [np.empty((3, 0), np.int64)], [np.empty(0, bool)]
     start = 0
     for part in parts:
         points.append(part.vertices)
         edges.append(part.edges + start)
         triangles.append(part.triangles + start)
-        clouds.append(np.full(len(part.vertices), not (part.edges.size or part.triangles.size)))
+        in_cloud.append(np.full(len(part.vertices), not (part.edges.size or part.triangles.size)))
         start += len(part.vertices)
-    return np.concatenate(points), np.concatenate(edges, axis=1), np.concatenate(triangles, axis=1), np.concatenate(clouds)
+    return np.concatenate(points), np.concatenate(edges, axis=1), np.concatenate(triangles, axis=1), np.concatenate(in_cloud)
 
 
 def _geometries(geometry: Any) -> list[Any]:
@@ -92,7 +107,6 @@ def _geometries(geometry: Any) -> list[Any]:
 
 def _part(geometry: Any) -> Part:
     vertices = np.asarray(geometry.vertices, dtype=np.float64)
-    nothing = np.empty((2, 0), np.int64)
     if hasattr(geometry, "entities"):
         return _polylines(geometry, vertices)
     triangles = np.asarray(getattr(geometry, "faces", ()), dtype=np.int64).reshape(-1, 3).T
@@ -101,17 +115,17 @@ def _part(geometry: Any) -> Part:
         raise IndexError(
             f"faces must hold indices from 0 to {len(vertices) - 1} (there are {len(vertices)} vertices), got {bad}."
         )
-    return Part(vertices, nothing, triangles)
+    return Part(vertices, np.empty((2, 0), np.int64), triangles)
 
 
 def _polylines(path: Any, vertices: _Array) -> Part:
-    """The pieces of a path. A curve begins and ends at vertices of the path, and adds those between."""
+    """The entities of a path. A curve starts and ends at vertices of the path; the points in between are added."""
     added, edges, count = [vertices], [np.empty((2, 0), np.int64)], len(vertices)
     for entity in path.entities:
         line = np.asarray(entity.points, dtype=np.int64)
         if type(entity).__name__ != "Line":
             curve = np.asarray(entity.discrete(vertices, scale=path.scale), dtype=np.float64)
-            if len(curve) < 2:  # a text
+            if len(curve) < 2:  # a text entity
                 continue
             first, last = line[0], line[0] if entity.closed else line[-1]
             away = np.linalg.norm(vertices[[first, last]] - curve[0], axis=1)
