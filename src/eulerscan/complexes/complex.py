@@ -157,7 +157,11 @@ class Complex:
         Args:
             indices: Indices of complexes, negative ones from the end; a boolean mask ``[B]``; a slice; or one index.
         """
-        return Complex.from_packed(take(self.packed, self._positions(indices)))
+        return self._take(self._positions(indices))
+
+    def _take(self, positions: Tensor) -> Complex:
+        """The complexes at validated positions."""
+        return Complex.from_packed(take(self.packed, positions))
 
     def _positions(self, indices: Tensor | Sequence[int] | slice | int) -> Tensor:
         """The argument of :meth:`select`, validated, as non-negative indices."""

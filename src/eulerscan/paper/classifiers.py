@@ -13,7 +13,8 @@ from torch import Tensor
 from .. import directions as spheres
 from .._imports import require
 from ..datasets import Dataset
-from ..functional import ect, thresholds
+from ..functional import ect
+from ..grid import thresholds
 from ..training.metrics import Metrics, confusion
 from ..training.rng import generator
 
