@@ -17,7 +17,7 @@ import trimesh
 
 import eulerscan as es
 from eulerscan.analysis.distances import distance_matrix
-from eulerscan.datasets.folder import readable
+from eulerscan.io import list_shapes
 
 
 def make_files(folder: Path, count: int) -> None:
@@ -37,7 +37,7 @@ def make_files(folder: Path, count: int) -> None:
 
 def main(folder: Path, output: Path) -> float:
     """Read all, transform, compare; returns which part of the shapes has a neighbour of its own kind."""
-    paths = readable(folder)
+    paths = list_shapes(folder).paths
     shapes = es.collate([es.read(path) for path in paths])
     print(f"{len(paths)} files: {shapes}")
     print(f"Euler characteristics that occur: {sorted(set(shapes.euler_characteristic().tolist()))}")

@@ -22,7 +22,6 @@ import eulerscan as es
 from eulerscan.bulk import (
     OtherRunError,
     Settings,
-    find_shapes,
     first_dimension,
     load_transforms,
     transform_folder,
@@ -35,7 +34,7 @@ from eulerscan.bulk import (
     shards as sharding,
 )
 from eulerscan.bulk.files import load_failures, parquet_metadata
-from eulerscan.datasets.folder import readable
+from eulerscan.io import list_shapes
 
 SMALL = Settings(3, 8, 10)
 SMOOTH = Settings(3, 8, 10, scale=20.0)
@@ -66,7 +65,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def source(folder):
-    return find_shapes([folder])
+    return list_shapes([folder])
 
 
 def content(output):
@@ -74,7 +73,7 @@ def content(output):
 
 
 def test_names_are_relative_to_the_folder_and_ascend(folder, source):
-    assert source.names == sorted(path.relative_to(folder).as_posix() for path in readable(folder))
+    assert source.names == sorted(path.relative_to(folder).as_posix() for path in list_shapes(folder).paths)
     assert "a/0003.off" in source.names
     assert "bad.obj" in source.names
     assert "notes.md" not in source.names
@@ -142,7 +141,7 @@ def test_the_dimension_is_that_of_the_first_shape_that_can_be_read(source, tmp_p
     assert first_dimension(source, {}) == 3
     (tmp_path / "a.csv").write_text("words\n")
     with pytest.raises(ValueError, match=r"none of 1 files could be read. The first: .*a\.csv"):
-        first_dimension(find_shapes([tmp_path]), {})
+        first_dimension(list_shapes([tmp_path]), {})
 
 
 @pytest.mark.parametrize("ending", ["npz", "csv", "parquet"])
@@ -192,8 +191,9 @@ def test_parts_are_the_same_in_processes_that_are_forked(folder, source, tmp_pat
     """In a program of its own: here torch has worked on several threads, for which a fork would wait."""
     code = """
         import sys
-        from eulerscan.bulk import Settings, find_shapes, transform_folder
-        source, settings = find_shapes([sys.argv[1]]), Settings(3, 8, 10, scale=20.0)
+        from eulerscan.bulk import Settings, transform_folder
+        from eulerscan.io import list_shapes
+        source, settings = list_shapes([sys.argv[1]]), Settings(3, 8, 10, scale=20.0)
         failures = transform_folder(source, settings, sys.argv[2], shards=5, processes=2, fork=True)
         print(*(failure.path for failure in failures))
     """
@@ -277,33 +277,33 @@ def test_centring_has_one_name_whatever_is_said_of_the_unit_ball():
 def test_other_settings_or_files_are_not_mixed(tmp_path):
     folder = write_meshes(tmp_path / "shapes", 6)
     output = tmp_path / "out"
-    transform_folder(find_shapes([folder]), SMALL, output, shards=2)
+    transform_folder(list_shapes([folder]), SMALL, output, shards=2)
     with pytest.raises(ValueError, match="begun otherwise: scale was inf and is 20"):
-        transform_folder(find_shapes([folder]), SMOOTH, output)
+        transform_folder(list_shapes([folder]), SMOOTH, output)
     with pytest.raises(ValueError, match="begun otherwise: shards was 2 and is 3"):
-        transform_folder(find_shapes([folder]), SMALL, output, shards=3)
+        transform_folder(list_shapes([folder]), SMALL, output, shards=3)
     later = time.time() + 5
     os.utime(folder / "0001.ply", (later, later))
     with pytest.raises(ValueError, match=r"begun otherwise: 0001\.ply was changed since"):
-        transform_folder(find_shapes([folder]), SMALL, output)
+        transform_folder(list_shapes([folder]), SMALL, output)
     (folder / "0001.ply").rename(folder / "0009.ply")
     with pytest.raises(ValueError, match="files have other names or sizes"):
-        transform_folder(find_shapes([folder]), SMALL, output)
+        transform_folder(list_shapes([folder]), SMALL, output)
     (folder / "0002.ply").unlink()
     with pytest.raises(ValueError, match="files was 6 and is 5"):
-        transform_folder(find_shapes([folder]), SMALL, output)
+        transform_folder(list_shapes([folder]), SMALL, output)
 
 
 def test_files_dated_in_the_future_can_be_taken_up_again(tmp_path):
     folder = write_meshes(tmp_path / "shapes", 3)
     later = time.time() + 1000
     os.utime(folder / "0001.ply", (later, later))
-    assert transform_folder(find_shapes([folder]), SMALL, tmp_path / "out", shards=2) == []
-    assert transform_folder(find_shapes([folder]), SMALL, tmp_path / "out") == []
+    assert transform_folder(list_shapes([folder]), SMALL, tmp_path / "out", shards=2) == []
+    assert transform_folder(list_shapes([folder]), SMALL, tmp_path / "out") == []
     earlier = time.time() - 1000
     os.utime(folder / "0001.ply", (earlier, earlier))
     with pytest.raises(ValueError, match="a file was changed since"):
-        transform_folder(find_shapes([folder]), SMALL, tmp_path / "out")
+        transform_folder(list_shapes([folder]), SMALL, tmp_path / "out")
 
 
 def test_files_that_others_are_writing_stay(source, tmp_path):
@@ -369,7 +369,7 @@ def test_a_csv_file_is_read_with_the_settings_beside_it(source, tmp_path):
 
 
 def test_paths_may_be_strings(folder, source, tmp_path):
-    assert find_shapes([str(folder)], besides=[str(folder / "a")]).names == [n for n in source.names if not n.startswith("a/")]
+    assert list_shapes([str(folder)], besides=[str(folder / "a")]).names == [n for n in source.names if not n.startswith("a/")]
     write_transforms(str(tmp_path / "a.npz"), SMALL, transformed(source, SMALL, []))
     transform_folder(source, SMALL, str(tmp_path / "out"))
     assert load_transforms(str(tmp_path / "a.npz")).names == load_transforms(str(tmp_path / "out")).names
@@ -382,12 +382,12 @@ def test_a_file_whose_name_is_no_text_spares_the_others(tmp_path):
         (folder / os.fsdecode(b"caf\xe9.ply")).write_bytes((folder / "0000.ply").read_bytes())
     except OSError:
         pytest.skip("this file system takes only UTF-8")
-    source = find_shapes([folder])
+    source = list_shapes([folder])
     for ending in ("npz", "csv", "parquet"):
         failures = []
         write_transforms(tmp_path / f"a.{ending}", SMALL, transformed(source, SMALL, failures))
         assert [(str(failure.path), failure.reason) for failure in failures] == [
-            ("caf\\udce9.ply", "its name is not valid UTF-8: rename it.")
+            ("caf\\udce9.ply", "file name is not valid UTF-8. Rename it.")
         ]
     assert transform_folder(source, SMALL, tmp_path / "out") == failures == load_failures(tmp_path / "out")
     assert load_transforms(tmp_path / "out").names == ["0000.ply", "0001.ply"]
@@ -405,7 +405,7 @@ def test_names_with_line_breaks_and_formulas_are_read_back(tmp_path):
             (folder / name).write_text("v 0 0\n")
     except OSError:
         pytest.skip("this file system takes no such names")
-    source = find_shapes([folder])
+    source = list_shapes([folder])
     write_transforms(tmp_path / "a.csv", SMALL, transformed(source, SMALL, []))
     with (tmp_path / "a.csv").open(newline="") as file:
         rows = list(csv.reader(file))
@@ -428,9 +428,9 @@ def test_links_that_lead_nowhere_are_reported(tmp_path):
         (folder / "gone.txt.bak").symlink_to(tmp_path / "nothing")
     except OSError:
         pytest.skip("no links here")
-    source = find_shapes([folder], besides=[tmp_path / "out"])
+    source = list_shapes([folder], besides=[tmp_path / "out"])
     assert source.names == ["0000.ply", "0001.ply", "sound.ply"]
-    why = "it is a link that leads to no file."
+    why = "broken link."
     assert sorted(source.failures) == [(Path("gone.ply"), why), (Path("loop.ply"), why)]
     assert transform_folder(source, SMALL, tmp_path / "out") == load_failures(tmp_path / "out") == source.failures
 
@@ -439,7 +439,7 @@ def test_coordinates_too_large_for_the_unit_ball_are_reported(tmp_path):
     folder = write_meshes(tmp_path / "shapes", 2)
     np.save(folder / "far.npy", np.array([[1e308, 1e308, 0], [-1e308, -1e308, 0], [0, 0, 0.0]]))
     (folder / "mesh.off").write_text("OFF\n3 1 0\n0 0 1e308\n1e308 1e308 1e308\n-1e308 -1e308 -1e308\n3 0 1 2\n")
-    source = find_shapes([folder])
+    source = list_shapes([folder])
     shard = transform_shard(folder, source.names, SMALL)
     assert shard.names == ["0000.ply", "0001.ply"]
     assert [str(failure.path) for failure in shard.failures] == ["far.npy", "mesh.off"]
@@ -458,14 +458,13 @@ def test_a_folder_that_cannot_be_opened_is_reported(folder, monkeypatch):
         return real(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    source = find_shapes([folder])
+    source = list_shapes([folder])
     assert source.failures == [(Path("b"), "Permission denied")]
     assert "a/0003.off" in source.names
     failures = []
     list(transformed(source, SMALL, failures))
     assert failures[0] == source.failures[0]
-    with pytest.raises(ValueError, match="b: Permission denied"):
-        readable(folder)
+    assert source.path_failures == [(folder / "b", "Permission denied")]
 
 
 def test_a_row_of_a_table_depends_on_no_other(tmp_path):
@@ -545,7 +544,7 @@ def cluster():
 
 
 def test_a_dask_worker_is_killed_half_way_and_the_parts_are_the_same(tmp_path, cluster):
-    source = find_shapes([write_meshes(tmp_path / "shapes", 240, size=2)])
+    source = list_shapes([write_meshes(tmp_path / "shapes", 240, size=2)])
     transform_folder(source, SMALL, tmp_path / "serial", shards=12)
     workers_before = {worker.pid for worker in cluster.workers.values()}
     killed, half_written = [], []

@@ -95,7 +95,7 @@ def test_a_picture_among_shapes_is_none_of_them(run, tmp_path):
     run("plot", tmp_path / "b.csv", "-o", tmp_path / "a.png", "--dpi", 50)
     out, err = run("transform", tmp_path, "-o", tmp_path / "out.npz", status=1)
     assert "1 of 2 shapes" in out
-    assert err == "skipped a.png: it is a result that eulerscan wrote, and no shape.\n"
+    assert err == "skipped a.png: file is an output of eulerscan, not a shape.\n"
 
 
 def test_a_single_point_is_drawn_too(run, tmp_path):

@@ -13,7 +13,8 @@ import trimesh
 from PIL import Image
 
 import eulerscan as es
-from eulerscan.bulk import find_shapes, load_transforms
+from eulerscan.bulk import load_transforms
+from eulerscan.io import list_shapes
 
 NPZ = {"names", "transforms", "directions", "thresholds", "settings"}
 
@@ -253,7 +254,7 @@ def test_what_cannot_be_read_is_reported_and_left_out(run, graphs, tmp_path):
     assert "5 of 8 shapes" in out
     lines = err.splitlines()
     assert len(lines) == 3
-    assert "bad.off: it is truncated" in lines[0]
+    assert "bad.off: file is truncated" in lines[0]
     assert "deep.csv: points of dimension 3, where 2 was expected" in lines[1]
     assert "gone.obj: No such file or directory" in lines[2]
     assert len(loaded(tmp_path / "out.npz")["names"]) == 5
@@ -266,7 +267,7 @@ def test_a_folder_of_parts_is_finished_once(run, graphs, tmp_path):
     output = tmp_path / "out"
     out, err = run("transform", graphs, "-o", output, "--shards", 3, "--processes", 1, status=1)
     assert "5 of 6 shapes" in out
-    assert "skipped bad.off: it is truncated" in err
+    assert "skipped bad.off: file is truncated" in err
     rows = list(csv.reader((output / "failures.csv").read_text().splitlines()))
     assert rows[0] == ["name", "reason"]
     assert [row[0] for row in rows[1:]] == ["bad.off"]
@@ -386,7 +387,7 @@ def test_files_dated_1970_are_there(run, tmp_path):
     bad = tmp_path / "bad.obj"
     bad.write_text("v 0 0\n")
     os.utime(bad, (0, 0))
-    assert find_shapes([bad, tmp_path / "gone.obj"]).changed == [0, None]
+    assert list_shapes([bad, tmp_path / "gone.obj"]).changed == [0, None]
     _, errors = run("transform", bad, "-o", tmp_path / "out.npz", status=2)
     assert "every vertex must have three coordinates" in errors
 

@@ -143,7 +143,7 @@ def test_what_are_no_points_is_named(points, error, text):
 
 @pytest.mark.parametrize("alpha", [-1.0, float("nan")])
 def test_a_radius_below_zero_is_named(alpha):
-    with pytest.raises(ValueError, match="alpha must be .*got"):
+    with pytest.raises(ValueError, match=r"alpha must be .*got"):
         alpha_complex(torch.rand(4, 2), alpha)
 
 

@@ -43,8 +43,8 @@ def test_many_files_are_the_same_shapes_as_one_by_one(folder, options):
         alone = [es.read(paths[i], **options) for i in positions]
         assert {shape.dim for shape in alone} == {dim}
         expected = es.collate(alone)
-        for field in ("points", "offsets", "packed.simplices"):
-            torch.testing.assert_close(getattr(complex, field), getattr(expected, field), rtol=0, atol=0)
+        for field in ("points", "offsets", "simplices"):
+            torch.testing.assert_close(getattr(complex.packed, field), getattr(expected.packed, field), rtol=0, atol=0)
 
 
 def assert_as_one_by_one(paths, **options):
@@ -54,8 +54,8 @@ def assert_as_one_by_one(paths, **options):
     assert batch.positions == list(range(len(paths)))
     expected = es.collate([es.read(path, **options) for path in paths])
     assert batch.complex.rows == expected.rows
-    for field in ("points", "offsets", "packed.simplices"):
-        torch.testing.assert_close(getattr(batch.complex, field), getattr(expected, field), rtol=0, atol=0)
+    for field in ("points", "offsets", "simplices"):
+        torch.testing.assert_close(getattr(batch.complex.packed, field), getattr(expected.packed, field), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("merge", [True, False])

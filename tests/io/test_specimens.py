@@ -82,17 +82,17 @@ def test_a_file_of_one_specimen_is_one_shape(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ID=3\n", "it holds no landmarks: there is no line LM= or LM3="),
-        ("LM=many\n0 0\n", "line 1 must say how many landmarks there are, got 'LM=many'"),
-        ("LM=0\nCURVES=1\nPOINTS=1\n0 0\n", "line 1 must announce landmarks, got none. Points of curves are not read"),
-        ("LM=3\n0 0\n1 0\n", "it ends before landmark 3 of the 3 that line 1 announces"),
-        ("\nLM=3\n0 0\n1 0\nID=1\n", "line 5 must hold 2 coordinates, landmark 3 of the 3 that line 2 announces, got 'ID=1'"),
-        ("LM=2\n0 0\n1 0\n2 0\nID=1\n", "line 4 must be no landmark, since 2 were announced, got '2 0'"),
-        ("LM=1\n0 0 0\n", "line 2 must hold 2 coordinates, landmark 1 of the 1 that line 1 announces, got '0 0 0'"),
-        ("LM=1\nNA NA\n", "got 'NA NA'. Landmarks must be there in every specimen"),
+        ("ID=3\n", "file holds no landmarks: there is no line LM= or LM3="),
+        ("LM=many\n0 0\n", "line 1 must give the number of landmarks, got 'LM=many'"),
+        ("LM=0\nCURVES=1\nPOINTS=1\n0 0\n", "line 1 must declare at least one landmark, got 0. Convert curves"),
+        ("LM=3\n0 0\n1 0\n", "file ends before landmark 3 of the 3 declared in line 1"),
+        ("\nLM=3\n0 0\n1 0\nID=1\n", "line 5 must hold 2 coordinates, landmark 3 of the 3 declared in line 2, got 'ID=1'"),
+        ("LM=2\n0 0\n1 0\n2 0\nID=1\n", "line 4 must not be a landmark after the 2 declared, got '2 0'"),
+        ("LM=1\n0 0 0\n", "line 2 must hold 2 coordinates, landmark 1 of the 1 declared in line 1, got '0 0 0'"),
+        ("LM=1\nNA NA\n", "got 'NA NA'. Missing landmarks are not supported"),
         ("LM=1\n0 nan\n", "line 2 must hold 2 coordinates"),
         ("LM=1\n0 0\nSCALE=0\n", "line 3 must hold a positive scale, got 'SCALE=0'"),
-        ("LM=1\n0 0\nSCALE=2\nLM=1\n0 0\n", "SCALE= must be there for every specimen or for none, got none for that of line 4"),
+        ("LM=1\n0 0\nSCALE=2\nLM=1\n0 0\n", "SCALE= must be given for all specimens or for none, but the one at line 4"),
         ("LM=1\n0 0\nLM3=1\n0 0 0\n", "line 3 must begin a specimen with LM= like those before, got 'LM3=1'"),
     ],
 )
@@ -165,11 +165,11 @@ def test_other_tables_have_a_point_a_line(header, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x1,y1,x2\n0,0,1\n", "its line of names must have x and y once for every landmark, got no y2"),
-        ("x1,y1,x2,y2,1.x\n0,0,1,1,1\n", "its line of names must have x and y once for every landmark, got 2 x1"),
-        ("x1,y1,x2,y2\n", "it holds no specimens: there is no line of numbers"),
+        ("x1,y1,x2\n0,0,1\n", "header must have x and y once for every landmark, got no y2"),
+        ("x1,y1,x2,y2,1.x\n0,0,1,1,1\n", "header must have x and y once for every landmark, got 2 x1"),
+        ("x1,y1,x2,y2\n", "file holds no specimens: there is no line of numbers"),
         ("id,x1,y1,x2,y2\na,0,0,1,1\nb,0,0,1,NA\n", "line 3 must hold a number for y2, got 'NA'"),
-        ("id,x1,y1,x2,y2\na,0,0,1\n", "line 2 must have 5 columns like the line of names, got 4"),
+        ("id,x1,y1,x2,y2\na,0,0,1\n", "line 2 must have 5 columns like the header, got 4"),
     ],
 )
 def test_what_is_wrong_with_a_table_of_specimens_is_said(text, message, tmp_path):
@@ -180,7 +180,7 @@ def test_what_is_wrong_with_a_table_of_specimens_is_said(text, message, tmp_path
 
 def test_a_name_that_is_not_in_the_file_is_answered_with_some_that_are(tmp_path):
     path = written(tmp_path, "wings.tps", TPS)
-    with pytest.raises(ValueError, match=r"wings.tps has no shape of this name. It has wing A, wing B\."):
+    with pytest.raises(ValueError, match=r"wings.tps has no specimen of this name. It has wing A, wing B\."):
         es.read(path / "wing C")
     many = written(tmp_path, "many.tps", "".join(f"LM=1\n0 0\nID={name}\n" for name in "abcdefg"))
     with pytest.raises(ValueError, match=r"It has a, b, c, d, e and 2 more\."):

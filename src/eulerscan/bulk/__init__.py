@@ -4,16 +4,14 @@ from .files import Transforms, load_transforms, write_transforms
 from .parts import OtherRunError, transform_folder
 from .settings import Settings
 from .shards import Shard, transform_shard, transformed
-from .sources import NothingReadError, Source, find_shapes, first_dimension
+from .sources import NothingReadError, first_dimension
 
 __all__ = [
     "NothingReadError",
     "OtherRunError",
     "Settings",
     "Shard",
-    "Source",
     "Transforms",
-    "find_shapes",
     "first_dimension",
     "load_transforms",
     "transform_folder",

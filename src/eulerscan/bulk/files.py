@@ -23,7 +23,7 @@ from torch import Tensor
 from .._imports import require
 from .._storage import replacing
 from .._tables import quoted
-from ..datasets.folder import Failure
+from ..io.walk import Failure
 from .settings import Settings
 
 Piece = tuple[list[str], np.ndarray[Any, Any]]

@@ -6,7 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +17,11 @@ from .._loading import uncollected
 from .._storage import replacing
 from .._tables import comma_separated
 from ..complexes import Complex
-from ..datasets.folder import Failure
+from ..io.walk import Failure, Listing
 from . import workers
 from .files import load_manifest, parquet_metadata, part_paths, write_parquet
 from .settings import Settings
 from .shards import Told, transformed
-from .sources import Source
 
 SHARD = 1000  # files, where nobody says how many shards there shall be
 
@@ -35,7 +34,7 @@ class OtherRunError(ValueError):
 class Job:
     """One part to be made: everything that another process or machine needs to know."""
 
-    source: Source
+    source: Listing
     settings: Settings
     part: Path
     fingerprint: str
@@ -73,7 +72,7 @@ def prepare(settings: Settings) -> None:
 
 
 def transform_folder(
-    source: Source,
+    source: Listing,
     settings: Settings,
     output: str | os.PathLike[str],
     *,
@@ -108,7 +107,7 @@ def transform_folder(
     """
     from .._version import __version__
 
-    source = source._replace(folder=source.folder.resolve())
+    source = replace(source, folder=source.folder.resolve())
     output = Path(output).resolve()
     shards = _begin(source, settings, output, shards)
     parts = part_paths(output, shards)
@@ -149,7 +148,7 @@ def transform_folder(
     return failures
 
 
-def _begin(source: Source, settings: Settings, output: Path, shards: int | None) -> int:
+def _begin(source: Listing, settings: Settings, output: Path, shards: int | None) -> int:
     """Say what the parts will be made of, or check that it is what they were begun with. The number of shards."""
     from .._version import __version__
 

@@ -11,11 +11,10 @@ import numpy as np
 import torch
 
 from ..complexes import Complex
-from ..datasets.folder import Failure, reason
 from ..io.batch import read_many
+from ..io.walk import Failure, Listing, reason
 from .files import Piece
 from .settings import Settings
-from .sources import Source
 
 FILES_AT_ONCE, BYTES_AT_ONCE = 256, 2**23
 TOO_LARGE = "its coordinates are too large: numbers overflow on the way to its transform."
@@ -76,7 +75,7 @@ def _transform(
 
 
 def transformed(
-    source: Source,
+    source: Listing,
     settings: Settings,
     failures: list[Failure],
     *,

@@ -17,10 +17,10 @@ from .._tables import aligned
 from .._validation import positive
 from ..analysis.advice import Advice
 from ..analysis.advice import advise as suggest
-from ..complexes import Complex, collate
-from ..datasets.folder import Failure, try_to_read
-from ..io.landmarks import file_of
-from .options import Files, find_paths, parse_pairs, report_failures
+from ..complexes import collate
+from ..io import Failure, read_all
+from ..io.landmarks import containing_file
+from .options import Files, find_files, parse_pairs, report_failures
 
 SETTINGS = ("normalize", "radius", "num_thresholds", "num_directions", "scale", "divide_by")
 
@@ -57,22 +57,24 @@ def advise(
     positive(max_files, "--max-files")
     if not 0 < tolerance < 1:
         raise ValueError(f"--tolerance must be a share between 0 and 1, such as 0.1, got {tolerance}.")
-    failures: list[Failure] = []
-    paths = find_paths(files, failures)
+    listing = find_files(files)
+    paths = listing.paths
     chosen = _evenly(paths, max_files)
-    shapes: dict[Path, Complex] = {}
     options = {"dtype": torch.float64} | parse_pairs(data)  # as they are transformed
-    for path in chosen if quiet else progress(chosen, "reading files"):
-        shape = try_to_read(path, failures, **options)
-        first = next(iter(shapes.values()), shape)
-        if shape is None or first is None:
-            continue
-        if shape.dim == first.dim:
-            shapes[path] = shape
-        else:
-            failures.append(Failure(path, f"points of dimension {shape.dim}, those of the first shape have {first.dim}."))
+    read, failures = read_all(chosen if quiet else progress(chosen, "reading files"), **options)
+    dim = next((shape.dim for shape in read.values()), 0)
+    shapes = {path: shape for path, shape in read.items() if shape.dim == dim}
+    failures = [
+        *listing.path_failures,
+        *failures,
+        *(
+            Failure(path, f"points of dimension {shape.dim}, those of the first shape have {dim}.")
+            for path, shape in read.items()
+            if shape.dim != dim
+        ),
+    ]
     if shapes:
-        folders = [file_of(path).parent.name for path in shapes]
+        folders = [containing_file(path).parent.name for path in shapes]
         advice = suggest(
             collate(list(shapes.values())),
             labels=folders if len(set(folders)) > 1 else None,

@@ -17,15 +17,24 @@ from .._storage import replacing
 from .._tables import comma_separated
 from ..analysis.distances import check_p, distance_matrix
 from ..analysis.pairs import KeptPairs
-from ..bulk import Settings, Source, Transforms, first_dimension, load_transforms, transformed
+from ..bulk import Settings, Transforms, first_dimension, load_transforms, transformed
 from ..bulk.files import holds_transforms, load_failures
 from ..config import ECTConfig
-from ..datasets.folder import Failure
+from ..io import Failure, Listing
 from ..plot.distances import draw_distances
 from ..plot.figures import save
-from .options import Files, check_output, check_radius, parse_pairs, report_beyond, report_failures, report_others, report_white
+from .options import (
+    Files,
+    check_output,
+    check_radius,
+    find_files,
+    parse_pairs,
+    report_beyond,
+    report_failures,
+    report_others,
+    report_white,
+)
 from .plot import FIGURES
-from .transform import find_files
 from .turning import check_turned, in_plane, in_space, kept_pairs
 
 CLOUD = 10  # Euler characteristic above which a shape is taken for a cloud of points
@@ -87,9 +96,9 @@ def distances(
             check_turned(found.settings, made)
         failures = load_failures(files[0]) if files[0].is_dir() else []
     else:
-        source = find_files(files, besides=[path for path in (output, plot) if path is not None])
+        source = find_files(files, besides=[path for path in (output, plot) if path is not None], sort=True)
         if not quiet:
-            report_others(source.others)
+            report_others(source.skipped)
         settings = Settings(dim or first_dimension(source, reading), ect, reading)
         report_white((source.folder / name for name in source.names), settings.reading)
         if turned:
@@ -119,7 +128,7 @@ def distances(
     return report_failures(failures)
 
 
-def _transform(source: Source, settings: Settings, failures: list[Failure], quiet: bool) -> Transforms:
+def _transform(source: Listing, settings: Settings, failures: list[Failure], quiet: bool) -> Transforms:
     beyond: list[int] = []
     bar = progress_bar(len(source.names), "transforming", hidden=quiet)
     try:

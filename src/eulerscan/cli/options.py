@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +12,9 @@ from tyro.conf import Positional, arg
 
 from ..complexes import Complex
 from ..config import ECTConfig
-from ..datasets.folder import Failure, is_named, readable
-from ..io import READABLE, read, shapes_in
-from ..io.read import IMAGES, is_on_white
+from ..io import READABLE, Failure, Listing, list_shapes, read
+from ..io.formats import EXTENSIONS, IMAGES
+from ..io.images import has_light_background
 
 Files = Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...", help_behavior_hint="(required)")]
 Run = Annotated[Positional[Path], arg(metavar="RUN")]
@@ -44,33 +44,25 @@ def check_output(path: Path | None, overwrite: bool) -> None:
         raise FileExistsError(f"{path} is there already. Use --overwrite to replace it.")
 
 
-def find_paths(files: Sequence[Path], failures: list[Failure]) -> list[Path]:
-    """The shapes in the files that the command line names, and in its folders."""
-    paths: list[Path] = []
-    for given in files:
-        if given.is_dir():
-            paths += readable(given, failures)
-        elif is_named(given, failures):
-            paths += shapes_in(given)
-    check_found(paths, failures)
-    return paths
+def find_files(files: Sequence[Path], *, besides: Sequence[Path] = (), sort: bool = False) -> Listing:
+    """The shapes in the files and folders of a command line, at least one."""
+    listing = list_shapes(files, besides=besides, sort=sort)
+    if not listing.names:
+        why = f" There are {_endings(listing.skipped)}." if listing.skipped else ""
+        for failure in listing.failures[:1]:
+            why += f" The first that cannot be used: {failure.path}: {failure.reason}"
+        raise ValueError(f"Name files, or folders that hold files with one of the endings {' '.join(READABLE)}.{why}")
+    return listing
 
 
 def read_one(path: Path, **options: Any) -> Complex:
     """The shape in a file that must hold no other."""
     shape = read(path, **options)
     if shape.num_complexes > 1:
-        raise ValueError(f"{path}: it holds {shape.num_complexes} shapes. Name one of them, such as {shapes_in(path)[0]}")
+        raise ValueError(
+            f"{path}: it holds {shape.num_complexes} shapes. Name one of them, such as {list_shapes(path).paths[0]}"
+        )
     return shape
-
-
-def check_found(found: Sized, failures: Sequence[Failure], others: Mapping[str, int] | None = None) -> None:
-    """The command line must name something."""
-    if not found:
-        why = f" There are {_endings(others)}." if others else ""
-        why += f" The first that cannot be used: {failures[0].path}: {failures[0].reason}" if failures else ""
-        endings = " ".join(READABLE)
-        raise ValueError(f"Name files, or folders that hold files with one of the endings {endings}.{why}")
 
 
 def check_radius(ect: ECTConfig) -> None:
@@ -91,8 +83,8 @@ def report_beyond(count: int, radius: float) -> None:
 
 def report_white(paths: Iterable[Path], reading: Mapping[str, Any]) -> None:
     """Say on standard error that a background is taken for the shape, where the first image looks like it."""
-    first = next((path for path in paths if path.suffix.lower() in IMAGES), None)
-    if first is not None and not {"invert", "threshold"} & set(reading) and is_on_white(first):
+    first = next((path for path in paths if EXTENSIONS.get(path.suffix.lower()) in IMAGES), None)
+    if first is not None and not {"invert", "threshold"} & set(reading) and has_light_background(first):
         print(
             f"warning: {first} is light at its corners, and what is light is taken for the shape. For dark shapes on white use "
             "--data invert=true; invert=false says that it is meant so",
@@ -100,7 +92,7 @@ def report_white(paths: Iterable[Path], reading: Mapping[str, Any]) -> None:
         )
 
 
-def report_others(others: Mapping[str, int] | None) -> None:
+def report_others(others: Mapping[str, int]) -> None:
     """Say on standard error which files in folders were passed over, if any."""
     if others:
         count = sum(others.values())

@@ -10,10 +10,8 @@ from tyro.conf import Positional, arg
 
 from .._imports import progress
 from .._validation import positive
-from ..complexes import Complex
 from ..config import ECTConfig
-from ..datasets.folder import Failure, try_to_read
-from ..io import shapes_in
+from ..io import Failure, list_shapes, read_all
 from ..plot.overview import draw_overview
 from .options import check_output, parse_pairs, report_failures
 
@@ -55,19 +53,20 @@ def plot(
     if output.suffix.lower() not in FIGURES:
         raise ValueError(f"--output must end with one of {', '.join(FIGURES)}, got {output.name!r}.")
     check_output(output, overwrite)
-    paths = [path for given in shapes for path in shapes_in(given)]
+    listing = list_shapes(shapes)
+    paths = listing.paths
     if not 1 <= len(paths) <= MOST_ROWS:
         example = f" Name some of them, such as {paths[0]}" if len(paths) > len(shapes) else ""
         raise ValueError(f"SHAPE ... must name 1 to {MOST_ROWS} shapes, a row of the figure each, got {len(paths)}.{example}")
     positive(dpi, "--dpi")
-    failures: list[Failure] = []
-    found: dict[Path, Complex] = {}
-    for path in paths if quiet else progress(paths, "reading files"):
-        shape = try_to_read(path, failures, **parse_pairs(data))
-        if shape is not None and shape.dim not in (2, 3):
-            failures.append(Failure(path, f"points of dimension {shape.dim}: only the plane and space can be drawn."))
-        elif shape is not None:
-            found[path] = shape
+    read, failures = read_all(paths if quiet else progress(paths, "reading files"), **parse_pairs(data))
+    found = {path: shape for path, shape in read.items() if shape.dim in (2, 3)}
+    failures = [*listing.path_failures, *failures]
+    failures += [
+        Failure(path, f"points of dimension {shape.dim}: only the plane and space can be drawn.")
+        for path, shape in read.items()
+        if shape.dim not in (2, 3)
+    ]
     if found:
         draw_overview(
             list(found.values()),

@@ -18,10 +18,11 @@ from .._storage import replacing
 from .._tables import aligned, comma_separated
 from ..complexes import Complex, collate
 from ..datasets import Dataset
-from ..datasets.folder import Failure, load_folder, try_to_read
+from ..datasets.folder import load_folder
+from ..io import Failure, read_all
 from ..training.loop import evaluate as score
 from ..training.runs import Config, check_same_data, load
-from .options import Files, Run, check_output, find_paths, report_failures
+from .options import Files, Run, check_output, find_files, report_failures
 
 SHAPES_AT_ONCE = 64
 _KINDS = {0: "cloud of points", 1: "graph", 2: "mesh"}  # by the dimension of their largest simplices
@@ -107,24 +108,24 @@ def predict(
     check_output(output, overwrite)
     model, config = load(run)
     options = config.data["options"] if "folder" in config.data else {}
-    failures: list[Failure] = []
-    paths = find_paths(files, failures)
+    listing = find_files(files)
+    paths, failures = listing.paths, listing.path_failures
     rows: list[list[Any]] = []
     strangers: list[tuple[Path, int]] = []
     beyond = 0
     for start in progress(range(0, len(paths), SHAPES_AT_ONCE), "predicting"):
-        chunk = [(path, try_to_read(path, failures, **options)) for path in paths[start : start + SHAPES_AT_ONCE]]
-        read = [(path, shape) for path, shape in chunk if shape is not None]
-        for path, shape in list(read):
-            if reason := _unfit(shape, config):
-                read.remove((path, shape))
-                failures.append(Failure(path, reason))
-        strangers += [(path, shape.max_dim) for path, shape in read if config.kinds and shape.max_dim not in config.kinds]
-        if read:
-            shapes = collate([shape for _, shape in read])
+        read, failed = read_all(paths[start : start + SHAPES_AT_ONCE], **options)
+        unfit = {path: reason for path, shape in read.items() if (reason := _unfit(shape, config))}
+        failures += [*failed, *(Failure(path, reason) for path, reason in unfit.items())]
+        fit = {path: shape for path, shape in read.items() if path not in unfit}
+        strangers += [
+            (path, shape.max_dim) for path, shape in fit.items() if config.kinds and shape.max_dim not in config.kinds
+        ]
+        if fit:
+            shapes = collate(list(fit.values()))
             beyond += model.layer.config.num_beyond(shapes)
             probabilities = model(shapes).softmax(dim=1)
-            for (path, _), row in zip(read, probabilities.tolist(), strict=True):
+            for path, row in zip(fit, probabilities.tolist(), strict=True):
                 best = max(range(len(row)), key=row.__getitem__)
                 rows.append([str(path), config.classes[best], row[best], *row])
     header = ["file", "class", "probability"]

@@ -17,7 +17,8 @@ from .._imports import require
 from .._storage import replacing
 from .._tables import aligned
 from ..datasets import Dataset
-from ..datasets.folder import Failure, load_folder
+from ..datasets.folder import load_folder
+from ..io import Failure
 from ..training import distributed
 from ..training.config import ModelConfig
 from ..training.loop import Training

@@ -17,8 +17,6 @@ from ..bulk import (
     NothingReadError,
     OtherRunError,
     Settings,
-    Source,
-    find_shapes,
     first_dimension,
     transform_folder,
     transformed,
@@ -28,12 +26,12 @@ from ..bulk.files import ENDINGS, Piece, companion, load_manifest
 from ..bulk.parts import prepare
 from ..bulk.workers import one_thread
 from ..config import ECTConfig
-from ..datasets.folder import Failure
+from ..io import Failure, Listing
 from .options import (
     Files,
-    check_found,
     check_output,
     check_radius,
+    find_files,
     parse_pairs,
     report_beyond,
     report_failures,
@@ -84,7 +82,7 @@ def transform(
     beside = companion(output)
     for path in (output, beside) if single else ():
         check_output(path, overwrite)
-    source = find_files(files, besides=(output,) if beside is None else (output, beside))
+    source = find_files(files, besides=(output,) if beside is None else (output, beside), sort=True)
     try:
         with one_thread():
             settings = Settings(dim or first_dimension(source, reading), ect, reading)
@@ -123,7 +121,7 @@ def transform(
         bar.close()
     if not quiet:
         print(_summary(source, settings, failures, output if single else output / "parts"))
-        report_others(source.others)
+        report_others(source.skipped)
     report_beyond(sum(beyond), settings.ect.largest_height)
     return _report(failures, len(source.names) + len(source.failures), None if single else output / "failures.csv")
 
@@ -165,13 +163,6 @@ def _report(failures: Sequence[Failure], found: int, listed: Path | None = None)
     return status
 
 
-def find_files(files: tuple[Path, ...], *, besides: Sequence[Path] = ()) -> Source:
-    """What the command line names, or an error if that is nothing."""
-    source = find_shapes(files, besides=besides)
-    check_found(source.names, source.failures, source.others)
-    return source
-
-
 def _check_parts(
     files: tuple[Path, ...], output: Path, single: bool, shards: int | None, processes: int | None, scheduler: str | None
 ) -> None:
@@ -188,7 +179,7 @@ def _check_parts(
         raise ValueError(f"--output must be apart from the files, got {output}, which is one of them.")
 
 
-def _summary(source: Source, settings: Settings, failures: list[Failure], place: Path) -> str:
+def _summary(source: Listing, settings: Settings, failures: list[Failure], place: Path) -> str:
     grid = f"{settings.ect.num_directions} directions x {settings.ect.num_thresholds} thresholds"
     found = len(source.names) + len(source.failures)
     return f"{place}: {found - len(failures)} of {found} shapes, {grid} each"

@@ -15,10 +15,10 @@ from .._version import __version__
 from ..analysis.alignment import Views, align
 from ..analysis.invariant import circular_distance
 from ..analysis.pairs import KeptPairs
-from ..bulk import Settings, Source, Transforms
+from ..bulk import Settings, Transforms
 from ..complexes import Complex
 from ..complexes.normalize import DivideBy, divisors
-from ..io import read
+from ..io import Listing, read
 
 
 def check_turned(settings: Settings, made: bool) -> None:
@@ -47,7 +47,7 @@ def in_plane(found: Transforms, p: float, quiet: bool) -> Tensor:
     return result + result.T
 
 
-def kept_pairs(output: Path, source: Source, found: Transforms, p: float) -> KeptPairs:
+def kept_pairs(output: Path, source: Listing, found: Transforms, p: float) -> KeptPairs:
     """The pairs that an earlier call for the same output finished, if it had the same files and settings."""
     origin = {
         "version": __version__,

@@ -1,7 +1,7 @@
 """Cubical complexes of images, as Freudenthal triangulations: every unit square or cube of the lattice is cut in the same way.
 
-A simplex is a chain of lattice sites x, x + e_S1, x + e_S2, ... with growing sets of axes S1, S2, ... The simplices with the same
-chain are therefore a mask over the lattice, and no loop visits a pixel.
+A simplex is a chain of lattice sites x, x + e_S1, x + e_S2, ... with growing sets of axes S1, S2, ... The simplices with the
+same chain are therefore a mask over the lattice, and no loop visits a pixel.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class _Points(_Lattice):
 
 
 class _Cubes(_Lattice):
-    """A simplex lies in a face of a cube and exists if a foreground pixel has this face. Its weight is the maximum over them."""
+    """A simplex lies in a face of a cube and exists if a foreground pixel has this face. Its weight is their maximum."""
 
     corner = -0.5
 

@@ -124,7 +124,7 @@ def _array(image: Any, name: str, invert: bool) -> _Array:
 
 
 def gray_pages(image: Any, *, background: float) -> list[_Array]:
-    """Grayscale arrays of all pages of a Pillow image; ``background``, from 0 (black) to 1, shows through transparent pixels."""
+    """Grayscale arrays of all pages of a Pillow image. Transparent pixels show the background, 0 (black) to 1 (white)."""
     if image.format != "TIFF" or getattr(image, "n_frames", 1) == 1:
         return [_gray(image, background)]
     shown, pages = image.tell(), []
@@ -138,9 +138,9 @@ def gray_pages(image: Any, *, background: float) -> list[_Array]:
 def stack_pages(pages: list[_Array]) -> _Array:
     """One page as an image, several pages as a volume."""
     if len({page.shape for page in pages}) > 1:
-        raise ValueError(f"image must have pages of one size to form a volume, got {len(pages)} pages of different sizes.")
+        raise ValueError(f"image must have pages of one size to form a volume, got {len(pages)} of different sizes.")
     if len({page.dtype for page in pages}) > 1:
-        raise ValueError(f"image must have pages of one bit depth to form a volume, got {len(pages)} pages of different depths.")
+        raise ValueError(f"image must have pages of one bit depth to form a volume, got {len(pages)} of different depths.")
     return np.stack(pages) if len(pages) > 1 else pages[0]
 
 
@@ -191,9 +191,7 @@ def _spacing(spacing: float | Sequence[float], axes: int) -> Tensor:
     try:
         steps = torch.as_tensor(spacing, dtype=torch.get_default_dtype())
     except (TypeError, ValueError):
-        raise TypeError(
-            f"spacing must be a number, with a decimal point, or one for each axis, got {spacing!r}."
-        ) from None
+        raise TypeError(f"spacing must be a number, with a decimal point, or one for each axis, got {spacing!r}.") from None
     if steps.shape not in ((), (axes,)) or not bool(((steps > 0) & torch.isfinite(steps)).all()):
         raise ValueError(f"spacing must be one positive number, or one for each of the {axes} axes, got {spacing!r}.")
     return steps.expand(axes)

@@ -66,7 +66,7 @@ def to_pyg(complex: Complex) -> Any:
         raise ValueError("complex must be unweighted: PyG has no attribute for the weights of vertices and simplices.")
     if max(complex.rows, default=0) > 4:
         raise ValueError(
-            f"complex must have simplices of dimension 3 at most, as in PyG (tetrahedra), got {max(complex.rows) - 1}-simplices."
+            f"complex must have simplices of dimension 3 at most, like PyG, got {max(complex.rows) - 1}-simplices."
         )
     items = list(_items(complex))
     geometric = require("torch_geometric.data", extra="pyg")

@@ -1,9 +1,10 @@
-"""Many files at once: what costs the same for one mesh as for hundreds is done once for all of them."""
+"""Reading many files at once: the fixed costs of a mesh are paid once for hundreds of them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -13,32 +14,32 @@ import torch
 
 from ..complexes import Complex, collate
 from ..complexes.simplices import unique
-from ..convert.merging import first_of_equals
-from .plain_mesh import Mesh, plain_mesh, triangles_of
-from .read import read
+from ..convert.trimesh import first_duplicates
+from .mesh import Mesh, decode_triangles, parse_mesh
+from .read import open_shape, parse, read
 
 _Array = np.ndarray[Any, Any]
-_OPTIONS = {"merge", "dtype"}
-REMEMBERED = 2**20  # bytes of triangles, at most
+_MESH_OPTIONS = {"merge", "dtype"}
+_CACHED = 2**20  # bytes of triangles, at most
 _TILT = (1.0, 0.6180339887498949, 0.3819660112501051)
 
 
 class Batch(NamedTuple):
-    """Shapes of one dimension of space, and which of the files they come from."""
+    """Shapes with the same ambient dimension, and the positions of their files."""
 
     positions: list[int]
     complex: Complex
 
 
 def read_many(paths: Sequence[str | os.PathLike[str]], **options: Any) -> tuple[dict[int, Batch], dict[int, Exception]]:
-    """Read many files: the same shapes as :func:`read` makes one by one, to the bit, and several times faster for small meshes.
+    """Read many files: bit for bit the shapes of :func:`read`, but several times faster for small meshes.
 
     Args:
         paths: The files.
-        options: Those of :func:`read`.
+        options: Options of :func:`read`.
 
     Returns:
-        The shapes by dimension of space, and what was raised for the files that could not be read, by position in ``paths``.
+        The shapes by ambient dimension, and the errors of the files that could not be read by position in ``paths``.
 
     Example:
         >>> import tempfile
@@ -51,62 +52,73 @@ def read_many(paths: Sequence[str | os.PathLike[str]], **options: Any) -> tuple[
         >>> errors
         {1: FileNotFoundError(2, 'No such file or directory')}
     """
-    together = None
-    # What is no switch is refused file by file, as by read.
-    if options.keys() <= _OPTIONS and isinstance(options.get("merge", True), bool):
-        together = _assembled({i: mesh for i, path in enumerate(paths) if (mesh := plain_mesh(path))}, **options)
-    found: dict[int, list[Batch]] = {}
-    if together is not None:
-        found[together.complex.dim] = [together]
-    done = set(together.positions) if together is not None else set()
+    # Invalid options are reported for each file, as by read.
+    batched = options.keys() <= _MESH_OPTIONS and isinstance(options.get("merge", True), bool)
+    meshes: dict[int, Mesh] = {}
+    shapes: dict[int, Complex] = {}
     errors: dict[int, Exception] = {}
     for i, path in enumerate(paths):
-        if i in done:
-            continue
-        try:
-            shape = read(path, **options)
-        except ImportError:
-            raise
-        except Exception as error:  # whatever is wrong with one file, the others can be read
-            errors[i] = error
-        else:
-            found.setdefault(shape.dim, []).append(Batch([i], shape))
-    return {dim: _joined_batches(batches) for dim, batches in found.items()}, errors
+        with _collect(errors, i):
+            file = open_shape(path)
+            mesh = parse_mesh(file) if batched else None
+            if mesh is None:
+                shapes[i] = parse(file, **options)
+            else:
+                meshes[i] = mesh
+    joined = _assemble_all(meshes, **options) if meshes else None
+    for i in meshes.keys() - (joined.positions if joined is not None else ()):
+        with _collect(errors, i):  # invalid meshes, for the error message
+            shapes[i] = read(paths[i], **options)
+    batches: dict[int, list[Batch]] = {} if joined is None else {joined.complex.dim: [joined]}
+    for i, shape in sorted(shapes.items()):
+        batches.setdefault(shape.dim, []).append(Batch([i], shape))
+    return {dim: _concatenate(items) for dim, items in batches.items()}, dict(sorted(errors.items()))
 
 
-def _joined_batches(batches: list[Batch]) -> Batch:
+@contextmanager
+def _collect(errors: dict[int, Exception], position: int) -> Iterator[None]:
+    """Store the error of one file, so that the others can still be read. A missing library is an error of all files."""
+    try:
+        yield
+    except ImportError:
+        raise
+    except Exception as error:
+        errors[position] = error
+
+
+def _concatenate(batches: list[Batch]) -> Batch:
     if len(batches) == 1:
         return batches[0]
     return Batch([i for batch in batches for i in batch.positions], collate([batch.complex for batch in batches]))
 
 
-def _assembled(meshes: dict[int, Mesh], *, merge: bool = True, dtype: torch.dtype | None = None) -> Batch | None:
-    """The meshes as one complex, as ``assembled`` makes each; without those in which something is wrong."""
+def _assemble_all(meshes: dict[int, Mesh], *, merge: bool = True, dtype: torch.dtype | None = None) -> Batch | None:
+    """Join the valid meshes to one batch, each as by :func:`~eulerscan.convert.trimesh.assemble`."""
     connectivity = {mesh.connectivity: None for mesh in meshes.values()}
-    triangles = {key: columns for key in connectivity if (columns := triangles_of(*key)) is not None}
+    triangles = {key: columns for key in connectivity if (columns := decode_triangles(*key)) is not None}
     meshes = {i: mesh for i, mesh in meshes.items() if mesh.connectivity in triangles}
     if not meshes:
         return None
     points = np.concatenate([mesh.vertices for mesh in meshes.values()], dtype=np.float64)
     coordinates = torch.from_numpy(points).to(dtype or torch.get_default_dtype())
     if not bool(torch.isfinite(coordinates).all()):
-        sound = {i: mesh for i, mesh in meshes.items() if _finite(mesh.vertices, coordinates.dtype)}
-        return _assembled(sound, merge=merge, dtype=dtype) if len(sound) < len(meshes) else None
-    given = [mesh.connectivity for mesh in meshes.values()]
-    own = [triangles[key] for key in given]
+        finite = {i: mesh for i, mesh in meshes.items() if _is_finite(mesh.vertices, coordinates.dtype)}
+        return _assemble_all(finite, merge=merge, dtype=dtype) if len(finite) < len(meshes) else None
+    stored = [mesh.connectivity for mesh in meshes.values()]
+    own = [triangles[key] for key in stored]
     if merge:
-        own = _merged(points, [len(mesh.vertices) for mesh in meshes.values()], own)
-    # Many meshes differ in their coordinates alone: what follows from the triangles is found once for all of them.
-    # Nor are they copied for each: that would take a quarter of the time and more.
+        own = _merge(points, [len(mesh.vertices) for mesh in meshes.values()], own)
+    # Many meshes differ only in their coordinates: what depends on the triangles alone is computed once for all of them.
+    # Copying the triangles for each would take a quarter of the time or more.
     contents = {key: columns.tobytes() for key, columns in triangles.items()}
     keys = [
         (len(mesh.vertices), contents[key] if columns is triangles[key] else columns.tobytes())
-        for mesh, key, columns in zip(meshes.values(), given, own, strict=True)
+        for mesh, key, columns in zip(meshes.values(), stored, own, strict=True)
     ]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     chosen = [numbers[key] for key in keys]
-    connected, used = _connected(tuple(numbers))
-    # Those without a triangle are read again alone, for the error that names what is wrong.
+    connected, used = _connect_cached(tuple(numbers))
+    # Meshes without a triangle are left to read, which raises.
     filled = [bool(used[number].any()) for number in chosen]
     kept = torch.from_numpy(np.concatenate([used[number] for number in chosen]))
     positions = [i for i, full in zip(meshes, filled, strict=True) if full]
@@ -116,13 +128,13 @@ def _assembled(meshes: dict[int, Mesh], *, merge: bool = True, dtype: torch.dtyp
     return Batch(positions, shapes.with_points(coordinates if bool(kept.all()) else coordinates[kept]))
 
 
-def _connected(meshes: tuple[tuple[int, bytes], ...]) -> tuple[Complex, list[_Array]]:
-    """Complexes of so many vertices and such triangles, without coordinates; and for each which vertices it has kept."""
-    few = sum(len(triangles) for _, triangles in meshes) < REMEMBERED
-    return _remembered(meshes) if few else _connect(meshes)
+def _connect_cached(meshes: tuple[tuple[int, bytes], ...]) -> tuple[Complex, list[_Array]]:
+    small = sum(len(triangles) for _, triangles in meshes) < _CACHED
+    return _cached(meshes) if small else _connect(meshes)
 
 
 def _connect(meshes: tuple[tuple[int, bytes], ...]) -> tuple[Complex, list[_Array]]:
+    """Complexes with given numbers of vertices and triangles, without coordinates, and a mask of the used vertices of each."""
     sizes = [size for size, _ in meshes]
     starts = np.cumsum([0, *sizes])
     columns = [np.frombuffer(triangles, np.int64).reshape(3, -1) for _, triangles in meshes]
@@ -131,44 +143,44 @@ def _connect(meshes: tuple[tuple[int, bytes], ...]) -> tuple[Complex, list[_Arra
     used = torch.zeros(int(starts[-1]), dtype=torch.bool, device="cpu").index_fill(0, level.reshape(-1), True)
     position = used.cumsum(0) - 1
     batch = torch.from_numpy(np.repeat(np.arange(len(meshes)), sizes))[used]
-    nowhere = torch.zeros(len(batch), 1, device="cpu")
-    complex = Complex(nowhere, [position[level]] if level.numel() else [], batch=batch, num_complexes=len(meshes)).closure()
+    points = torch.zeros(len(batch), 1, device="cpu")
+    complex = Complex(points, [position[level]] if level.numel() else [], batch=batch, num_complexes=len(meshes)).closure()
     return complex, np.split(used.numpy(), starts[1:-1])
 
 
-_remembered = lru_cache(maxsize=1)(_connect)  # the next files are often like the last
+_cached = lru_cache(maxsize=1)(_connect)  # consecutive batches often have the same triangles
 
 
-def _finite(vertices: _Array, dtype: torch.dtype) -> bool:
+def _is_finite(vertices: _Array, dtype: torch.dtype) -> bool:
     return bool(torch.isfinite(torch.from_numpy(vertices.astype(np.float64)).to(dtype)).all())
 
 
-def _merged(points: _Array, sizes: list[int], triangles: list[_Array]) -> list[_Array]:
-    """The triangles of each mesh, with the first vertex of those that have the same coordinates in place of the others."""
+def _merge(points: _Array, sizes: list[int], triangles: list[_Array]) -> list[_Array]:
+    """The triangles of each mesh, with every vertex replaced by the first one with the same coordinates."""
     ends = np.cumsum(sizes)
-    doubtful = _with_equals(points, sizes)
-    if not doubtful:
+    candidates = _with_possible_duplicates(points, sizes)
+    if not candidates:
         return triangles
-    some = np.concatenate([points[ends[i] - sizes[i] : ends[i]] for i in doubtful])
-    owner = np.repeat(np.arange(len(doubtful)), [sizes[i] for i in doubtful])
-    target = first_of_equals(some, owner)
+    some = np.concatenate([points[ends[i] - sizes[i] : ends[i]] for i in candidates])
+    owner = np.repeat(np.arange(len(candidates)), [sizes[i] for i in candidates])
+    target = first_duplicates(some, owner)
     merged, start = list(triangles), 0
-    for i in doubtful:
+    for i in candidates:
         merged[i] = target[start : start + sizes[i]][triangles[i]] - start
         start += sizes[i]
     return merged
 
 
-def _with_equals(points: _Array, sizes: list[int]) -> list[int]:
-    """The meshes that may have equal vertices: those have equal heights in a direction, and others hardly ever."""
+def _with_possible_duplicates(points: _Array, sizes: list[int]) -> list[int]:
+    """Meshes that may have duplicate vertices: those have equal heights in a fixed direction, and others hardly ever."""
     with np.errstate(over="ignore", invalid="ignore"):
-        # Not by matrix multiplication, which may round the same numbers in two ways.
+        # Not by matrix multiplication, which may round equal rows differently.
         heights = sum((points[:, axis] * share for axis, share in enumerate(_TILT)), np.zeros(len(points)))
     found, first, start = [], 0, 0
     for size, run in groupby(sizes):
         count = len(list(run))
         rows = np.sort(heights[start : start + count * size].reshape(count, size), axis=1)
-        doubtful = (rows[:, 1:] == rows[:, :-1]).any(axis=1) | np.isnan(rows[:, -1:]).any(axis=1)
-        found += (first + doubtful.nonzero()[0]).tolist()
+        possible = (rows[:, 1:] == rows[:, :-1]).any(axis=1) | np.isnan(rows[:, -1:]).any(axis=1)
+        found += (first + possible.nonzero()[0]).tolist()
         first, start = first + count, start + count * size
     return found

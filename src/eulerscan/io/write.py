@@ -1,4 +1,4 @@
-"""A complex to a file that others can read."""
+"""Writing a complex to a file that other programs can read."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from ..complexes.simplices import NAMES
 POINTS = (".csv", ".xyz", ".npy")
 MESHES = (".ply", ".obj", ".off", ".stl")
 WRITABLE = (".npz", *POINTS, *MESHES)
+"""The file extensions that :func:`write` supports."""
 
 
 def write(complex: Complex, path: str | os.PathLike[str]) -> None:
-    """Write one complex to a file that :func:`read` reads back; its ending says how.
+    """Write one complex to a file that :func:`eulerscan.read` can read. The extension selects the format.
 
     NPZ holds points, edges, triangles and tetrahedra; CSV, XYZ and NPY hold points; PLY, OBJ, OFF and STL hold triangles, and
-    PLY clouds too, in the plane with a third coordinate of zero. What a format has no place for is an error.
+    PLY also point clouds. Mesh formats get a third coordinate of zero for shapes in the plane. A format that cannot hold the
+    complex raises a ``ValueError``.
 
     >>> import tempfile, torch
     >>> file = Path(tempfile.mkdtemp()) / "square.npz"
@@ -32,56 +34,58 @@ def write(complex: Complex, path: str | os.PathLike[str]) -> None:
     Complex(num_complexes=1, dim=2, points=4, simplices=(4 edges,))
     """
     path = Path(path)
-    ending = path.suffix.lower()
-    if ending not in WRITABLE:
-        raise ValueError(f"path must end with one of {', '.join(WRITABLE)}, got {path.name!r}.")
+    extension = path.suffix.lower()
+    if extension not in WRITABLE:
+        raise ValueError(f"path must have one of the extensions {', '.join(WRITABLE)}, got {path.name!r}.")
     if complex.num_complexes != 1:
-        raise ValueError(f"complex must be one complex, got {complex.num_complexes}. Write them one at a time: complex[0]")
-    if complex.packed_weights is not None:
-        raise ValueError("complex must have no weights: the formats have no place for them.")
+        raise ValueError(f"complex must be a single complex, got {complex.num_complexes}. Write them one by one: complex[0]")
+    if complex.weights is not None:
+        raise ValueError("complex must be unweighted: the formats cannot hold weights.")
     points = complex.points.detach().cpu().numpy()
     levels = {len(s): s.cpu().numpy() for s in complex.simplices if s.numel()}
-    _check(levels, ending)
-    if ending in MESHES and levels:
-        _check_all_in_triangles(complex, ending)
+    _check(levels, extension)
+    if extension in MESHES and levels:
+        _check_all_in_triangles(complex, extension)
     with replacing(path) as partial, partial.open("wb") as file:
-        if ending == ".npz":
+        if extension == ".npz":
             np.savez(file, allow_pickle=False, points=points, **{NAMES[rows]: columns for rows, columns in levels.items()})
-        elif ending == ".npy":
+        elif extension == ".npy":
             np.save(file, points, allow_pickle=False)
-        elif ending in POINTS:
-            # As few digits as tell a number from all others, and decimals for whole ones: 0,1,2 might be names of columns.
-            np.savetxt(file, points, fmt="%s", delimiter="," if ending == ".csv" else " ")
+        elif extension in POINTS:
+            # The shortest exact representation, with a decimal point: a first line 0,1,2 might be column numbers.
+            np.savetxt(file, points, fmt="%s", delimiter="," if extension == ".csv" else " ")
         else:
-            file.write(_mesh(points, levels, ending))
+            file.write(_mesh(points, levels, extension))
 
 
-def _check(levels: dict[int, Any], ending: str) -> None:
-    """That the format has a place for every simplex; the edges of triangles come with them."""
-    if ending == ".npz":
+def _check(levels: dict[int, Any], extension: str) -> None:
+    """Raise if the format cannot hold all simplices. The edges of triangles are implied."""
+    if extension == ".npz":
         lost = [rows for rows in levels if rows not in NAMES]
-    elif ending in POINTS:
+    elif extension in POINTS:
         lost = list(levels)
     else:
         lost = [rows for rows in levels if rows > 3 or (rows == 2 and 3 not in levels)]
-        if not levels and ending != ".ply":
-            raise ValueError(f"complex must have triangles for {ending} files. Write a cloud as .ply, .csv, .xyz or .npy.")
+        if not levels and extension != ".ply":
+            raise ValueError(
+                f"complex must have triangles for {extension} files. Write point clouds as .ply, .csv, .xyz or .npy."
+            )
     if lost:
-        raise ValueError(f"{ending} files have no place for {max(lost) - 1}-simplices. Use .npz.")
+        raise ValueError(f"{extension} files cannot hold {max(lost) - 1}-simplices. Use .npz.")
 
 
-def _check_all_in_triangles(complex: Complex, ending: str) -> None:
+def _check_all_in_triangles(complex: Complex, extension: str) -> None:
     triangles = next(s for s in complex.simplices if len(s) == 3)
-    alone = Complex(complex.points, [triangles]).closure()
-    if len(triangles.unique()) != len(complex.points) or alone.counts != complex.counts:
-        raise ValueError(f"{ending} files hold triangles: edges and vertices that belong to none would be lost. Use .npz.")
+    closed = Complex(complex.points, [triangles]).closure()
+    if len(triangles.unique()) != len(complex.points) or closed.counts != complex.counts:
+        raise ValueError(f"{extension} files hold only triangles: other edges and vertices would be lost. Use .npz.")
 
 
-def _mesh(points: Any, levels: dict[int, Any], ending: str) -> bytes:
+def _mesh(points: Any, levels: dict[int, Any], extension: str) -> bytes:
     trimesh = require("trimesh", extra="mesh")
     if points.shape[1] not in (2, 3):
-        raise ValueError(f"{ending} files hold points in the plane or in space, got dimension {points.shape[1]}. Use .npz.")
+        raise ValueError(f"{extension} files hold points in the plane or in space, got dimension {points.shape[1]}. Use .npz.")
     points = np.pad(points, [(0, 0), (0, 3 - points.shape[1])])
     geometry = trimesh.Trimesh(points, levels[3].T, process=False) if levels else trimesh.PointCloud(points)
-    content = geometry.export(file_type=ending.removeprefix("."))
+    content = geometry.export(file_type=extension.removeprefix("."))
     return content.encode() if isinstance(content, str) else bytes(content)

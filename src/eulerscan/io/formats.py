@@ -1,0 +1,80 @@
+"""File formats: extensions, signatures, and detection."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+EXTENSIONS = {
+    **{f".{name}": name for name in ("obj", "ply", "off", "stl", "glb", "gltf", "npy", "npz", "xyz", "csv", "graphml", "gml")},
+    **{".tps": "tps", ".tsv": "csv", ".txt": "csv"},
+    **{".png": "png", ".tif": "tiff", ".tiff": "tiff", ".jpg": "jpeg", ".jpeg": "jpeg", ".bmp": "bmp"},
+}
+IMAGES = ("png", "tiff", "jpeg", "bmp")
+READABLE: tuple[str, ...] = tuple(sorted(EXTENSIONS))
+"""The file extensions that :func:`read` supports."""
+
+_WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
+# A file without the signature is not in the format, whatever its extension.
+_SIGNATURES = {
+    "png": (b"\x89PNG\r\n\x1a\n",),
+    "jpeg": (b"\xff\xd8\xff",),
+    "tiff": (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"),
+    "bmp": (b"BM",),
+    "npy": (b"\x93NUMPY",),
+    "npz": (b"PK\x03\x04", b"PK\x05\x06"),
+    "glb": (b"glTF",),
+    "ply": (b"ply\n", b"ply\r"),
+}
+# Outputs of our own commands: figures, transforms, predictions, evaluations. Left in a folder, they are not among its shapes.
+_OUTPUTS = re.compile(
+    rb"\x89PNG.{,99}tEXtSoftware\0eulerscan|name,(s0_)?d0_t0\b|file,class,probability,|shape,true class,class,", re.DOTALL
+)
+
+
+class File(NamedTuple):
+    """A file in memory, and its format, one of the values of ``EXTENSIONS``."""
+
+    path: Path
+    format: str
+    content: bytes
+
+
+def load(path: str | os.PathLike[str]) -> File:
+    """Read a file and detect its format: from the content, else from the extension."""
+    path = Path(path)
+    with open(path, "rb", buffering=0) as file:
+        content = file.read()
+    if not content:
+        raise ValueError(f"{path}: file is empty.")
+    if _OUTPUTS.match(content[:256]):
+        raise ValueError(f"{path}: file is an output of eulerscan, not a shape.")
+    extension = path.suffix.lower()
+    if extension in _WORKBOOKS:
+        raise ValueError(f"{path}: spreadsheet workbooks are not supported. Save the sheet as CSV.")
+    format = detect(content) or EXTENSIONS.get(extension)
+    if format is None:
+        raise ValueError(f"{path}: unknown format. Supported extensions are {' '.join(READABLE)}.")
+    if format in _SIGNATURES and not content.startswith(_SIGNATURES[format]):
+        raise ValueError(f"{path}: not a {format.upper()} file, despite its extension.")
+    return File(path, format, content)
+
+
+def detect(content: bytes) -> str | None:
+    """The format of a file, if its content is unmistakable."""
+    size = len(content)
+    for format, signatures in _SIGNATURES.items():
+        # Two letters are too short a signature, but a BMP file also stores its size.
+        if content.startswith(signatures) and (format != "bmp" or int.from_bytes(content[2:6], "little") == size):
+            return format
+    if size >= 84 and size == 84 + 50 * int.from_bytes(content[80:84], "little"):
+        return "stl"
+    head = content[:4096]
+    start = head.lstrip()
+    if start.startswith((b"OFF", b"COFF")):
+        return "off"
+    if start.startswith(b"solid") and b"facet" in head:
+        return "stl"
+    return "graphml" if start.startswith(b"<") and b"<graphml" in head else None

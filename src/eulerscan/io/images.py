@@ -1,0 +1,45 @@
+"""Image files, through Pillow."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._imports import require
+from .._validation import check_bool
+from ..complexes import Complex
+from ..convert.images import from_image, gray_pages, has_light_corners, stack_pages
+from .formats import IMAGES, File, load
+
+
+def read_image(file: File, *, invert: bool = False, dtype: torch.dtype | None = None, **options: Any) -> Complex:
+    """The foreground of an image, or of the volume in a multi-page TIFF file. Options as in :func:`from_image`."""
+    check_bool(invert, "invert")
+    complex = from_image(stack_pages(_pages(file, invert)), invert=invert, **options)
+    return complex if dtype is None else complex.to(dtype)
+
+
+def has_light_background(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is an image with light corners, whose background would be taken for the shape."""
+    try:
+        file = load(path)
+        return file.format in IMAGES and has_light_corners(_pages(file, invert=False)[0])
+    except (ValueError, OSError):  # reported when the file is read
+        return False
+
+
+def _pages(file: File, invert: bool) -> list[np.ndarray[Any, Any]]:
+    pillow = require("PIL.Image", extra="mesh")
+    try:
+        with warnings.catch_warnings(), pillow.open(io.BytesIO(file.content)) as image:
+            warnings.filterwarnings("error", message="Corrupt EXIF|Truncated File")
+            return gray_pages(image, background=float(invert))
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:  # Pillow raises exceptions of many types
+        raise ValueError(f"not a valid {file.format.upper()} image: truncated or corrupted.") from error
