@@ -88,7 +88,10 @@ def test_where_one_shape_is_needed_it_is_asked_for_by_name(run, folder, tmp_path
     run("explore", path / "rat 3", "-o", tmp_path / "a.html")
     assert "rat 3" in (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "6 shapes" in run("plot", path, "-o", tmp_path / "six.png", "--dpi", 30)[0]
-    _, err = run("plot", path, path, path, "-o", tmp_path / "more.png", status=2)
+    copies = [tmp_path / "a.tps", tmp_path / "b.tps"]
+    for copy in copies:
+        copy.write_text(path.read_text())
+    _, err = run("plot", path, *copies, "-o", tmp_path / "more.png", status=2)
     assert f"must name 1 to 12 shapes, a row of the figure each, got 18. Name some of them, such as {path / 'rat 0'}" in err
 
 
@@ -97,4 +100,4 @@ def test_a_line_that_is_wrong_is_named(run, folder, tmp_path):
     path.write_text(path.read_text().replace("IMAGE=rat 2.jpg", "7 7\nIMAGE=rat 2.jpg"))
     out, err = run("transform", folder, "-o", tmp_path / "all.npz", status=1)
     assert "6 of 7 shapes" in out
-    assert "skipped rat/all.tps: line 23 must be no landmark, since 5 were announced, got '7 7'" in err
+    assert "skipped rat/all.tps: line 23 must not be a landmark after the 5 declared, got '7 7'" in err
