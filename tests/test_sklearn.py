@@ -20,7 +20,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
-from eulerscan.sklearn import SHAPES_AT_ONCE, VARIANTS, ECTTransformer
+from eulerscan.sklearn import SHAPES_AT_ONCE, ECTTransformer
+from eulerscan.variants import VARIANTS
 
 
 @pytest.fixture
@@ -51,10 +52,10 @@ def run(code, **environment):
 # Known answers
 
 
-def test_centred_shapes_keep_their_size():
+def test_centered_shapes_keep_their_size():
     """Two points four apart, wherever they are, stand at -2 and 2; the radius is then 2.2."""
     pairs = [np.array([[100.0], [104.0]]), np.array([[-3.0], [1.0]]), np.array([[50.0], [51.0]])]
-    step = ECTTransformer(num_thresholds=5, directions=[[1.0]], centre=True, radius="max")
+    step = ECTTransformer(num_thresholds=5, directions=[[1.0]], normalize="center", radius="max")
     features = step.fit_transform(pairs)
     assert step.radius_ == pytest.approx(2.2)
     assert features.tolist() == [[0, 1, 1, 1, 2], [0, 1, 1, 1, 2], [0, 0, 1, 2, 2]]
@@ -84,15 +85,18 @@ def test_every_variant_is_the_function_of_its_name(scale, rng):
     expected = {
         "ect": transform,
         "sect": es.sect(complex, *grid, scale=scale),
-        "derivative": es.derivative(transform),
         "superlevel": es.superlevel(complex, *grid, scale=scale),
         "channels": es.channels(complex, *grid, scale=scale, max_dim=3),
     }
     assert expected.keys() == VARIANTS.keys()
     for name, values in expected.items():
-        step = ECTTransformer(4, 6, radius=2.0, unit_ball=False, variant=name, scale=scale).fit(complex)
+        step = ECTTransformer(4, 6, radius=2.0, normalize=None, variant=name, scale=scale).fit(complex)
         features = step.transform(complex)
         np.testing.assert_array_equal(features, values.flatten(1).numpy())
+        growth = step.set_params(derivative=True).fit_transform(complex)
+        np.testing.assert_array_equal(growth, es.derivative(values).flatten(1).numpy())
+        assert step.get_feature_names_out()[0].startswith(f"{name}_derivative_")
+        step.set_params(derivative=False).fit(complex)
         assert len(step.get_feature_names_out()) == len(set(step.get_feature_names_out())) == features.shape[1]
     assert step.get_feature_names_out()[24] == "channels_s1_d0_t0"
 
@@ -100,8 +104,8 @@ def test_every_variant_is_the_function_of_its_name(scale, rng):
 def test_the_weights_of_images_count(rng):
     images = rng.uniform(size=(3, 5, 5))
     complex = es.convert.images.from_images(images, weighted=True)
-    features = ECTTransformer(4, 6, radius="max", unit_ball=False).fit_transform(complex)
-    step = ECTTransformer(4, 6, radius="max", unit_ball=False).fit(complex)
+    features = ECTTransformer(4, 6, radius="max", normalize=None).fit_transform(complex)
+    step = ECTTransformer(4, 6, radius="max", normalize=None).fit(complex)
     grid = torch.from_numpy(step.directions_), torch.from_numpy(step.thresholds_)
     np.testing.assert_array_equal(features, es.wect(complex.to(torch.float64), *grid).flatten(1).numpy())
 
@@ -153,7 +157,7 @@ def test_settings_may_be_numbers_of_numpy(rng):
 
 def test_fit_learns_the_radius_only_where_it_is_asked_to(rng):
     shapes = [np.array([[0.0, 0.0], [0.0, size]]) for size in (1.0, 2.0, 3.0, 4.0, 100.0)]
-    settings = {"unit_ball": False, "num_directions": 4}
+    settings = {"normalize": None, "num_directions": 4}
     assert ECTTransformer(radius="max", **settings).fit(shapes).radius_ == pytest.approx(110)
     assert ECTTransformer(radius="quantile", quantile=0.5, **settings).fit(shapes).radius_ == pytest.approx(3.3)
     assert ECTTransformer(radius=200, **settings).fit(shapes).radius_ == 200
@@ -162,7 +166,7 @@ def test_fit_learns_the_radius_only_where_it_is_asked_to(rng):
 
 
 def test_the_radius_is_that_of_fit_for_whatever_comes_later():
-    step = ECTTransformer(4, 5, radius="max", unit_ball=False).fit([np.ones((3, 2))])
+    step = ECTTransformer(4, 5, radius="max", normalize=None).fit([np.ones((3, 2))])
     thresholds = step.thresholds_.copy()
     step.transform([np.full((3, 2), 1000.0)])
     np.testing.assert_array_equal(step.thresholds_, thresholds)
@@ -170,13 +174,13 @@ def test_the_radius_is_that_of_fit_for_whatever_comes_later():
 
 def test_shapes_beyond_the_radius_do_not_go_unnoticed():
     with pytest.warns(UserWarning, match=r"50% of the shapes reach beyond radius=1.1.*up to 5"):
-        ECTTransformer(unit_ball=False).fit([np.array([[3.0, 4.0]]), np.zeros((1, 2))])
+        ECTTransformer(normalize=None).fit([np.array([[3.0, 4.0]]), np.zeros((1, 2))])
 
 
 def test_the_number_of_channels_is_that_of_fit():
     mesh, cloud = testing.disc(8).complex, es.Complex(torch.rand(5, 2))
     step = ECTTransformer(4, 5, variant="channels").fit([mesh, cloud])
-    assert step.max_dim_ == 2
+    assert step.config_.max_dim == 2
     assert step.transform([cloud]).shape == (1, 3 * 4 * 5)
     with pytest.raises(ValueError, match="max_dim must be at least 2"):
         clone(step).fit([cloud]).transform([mesh])
@@ -229,7 +233,7 @@ def test_an_estimator_is_what_scikit_learn_expects():
     code = """
         from sklearn.utils.estimator_checks import check_estimator
         from eulerscan.sklearn import ECTTransformer
-        learned = {"radius": "max", "unit_ball": False, "variant": "channels"}
+        learned = {"radius": "max", "normalize": None, "variant": "channels"}
         for settings in ({}, learned, {"directions": "random", "variant": "sect"}, {"dtype": "float32", "scale": 20.0}):
             results = check_estimator(ECTTransformer(4, 5, dim=1, **settings), on_fail=None, on_skip=None)
             print(len(results), *(f"{r['check_name']}: {r['exception']}" for r in results if r["status"] != "passed"))
@@ -256,7 +260,7 @@ def test_pipelines_tell_flat_from_long_clouds(clouds):
 
 def test_a_grid_search_chooses_among_settings_of_the_transform(clouds):
     shapes, labels = clouds
-    choices = {"ecttransformer__variant": ["ect", "derivative"], "ecttransformer__num_directions": [2, 8]}
+    choices = {"ecttransformer__derivative": [False, True], "ecttransformer__num_directions": [2, 8]}
     search = GridSearchCV(make_pipeline(ECTTransformer(num_thresholds=8), SVC()), choices, cv=2)
     for way in (shapes, es.as_complex(shapes), np.array([cloud[:30] for cloud in shapes])):
         search.fit(way, labels)

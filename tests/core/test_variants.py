@@ -17,7 +17,7 @@ from eulerscan import testing
 
 SCALES = [math.inf, 10.0]
 SMOOTH = 7.0
-PEERS = Path(__file__).parents[1] / "build" / "peers" / "pyect"
+PEERS = Path(__file__).parents[2] / "build" / "peers" / "pyect"
 EDGE = es.Complex(torch.tensor([[0.0], [1.0]]), [torch.tensor([[0], [1]])])
 UP = torch.tensor([[1.0]])
 
@@ -274,7 +274,7 @@ def test_results_keep_the_dtype_of_the_transform(dtype):
 
 
 def test_wect_asks_for_weights_where_there_are_none():
-    with pytest.raises(ValueError, match=r"needs weights and the shape has none.*weights=\[V\]"):
+    with pytest.raises(ValueError, match="weights must be given"):
         es.wect(EDGE, UP, torch.zeros(1))
 
 
@@ -282,7 +282,7 @@ def test_wect_asks_for_weights_where_there_are_none():
     ("weights", "message"),
     [
         (torch.ones(1, 2), r"shape \[2\], got \[1, 2\]. Use weights.reshape"),
-        (torch.ones(3), r"shape \[2\], got \[3\]. Weights of simplices belong to the Complex"),
+        (torch.ones(3), r"shape \[2\], got \[3\]. Weights of simplices"),
         (torch.tensor([1.0, math.nan]), "must be finite"),
     ],
 )

@@ -8,6 +8,7 @@ import torch
 
 import eulerscan as es
 from eulerscan import testing
+from eulerscan.grid import scale_of_step
 
 MIXED = es.collate([testing.cycle(9).complex, testing.disc(8).complex, es.Complex(torch.rand(5, 2, dtype=torch.float64))])
 
@@ -27,7 +28,7 @@ def test_the_default_rise_takes_one_step_of_the_grid():
     torch.testing.assert_close(
         torch.sigmoid(layer.scale * step / 2), torch.tensor(0.88, dtype=torch.float64), atol=1e-3, rtol=0
     )
-    twice = es.ECTLayer(2, num_thresholds=16, scale_in_steps=2, dtype=torch.float64)
+    twice = es.ECTLayer(2, num_thresholds=16, scale=scale_of_step(16, steps=2), dtype=torch.float64)
     torch.testing.assert_close(2 * twice.scale, layer.scale)
 
 
@@ -76,7 +77,7 @@ def test_learned_thresholds_stay_in_order_and_the_scale_positive():
 def test_custom_directions_are_used_and_kept():
     given = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
     layer = es.ECTLayer(2, directions=given, on_sphere=False, learn_directions=False)
-    assert layer.num_directions == 3
+    assert layer.config.num_directions == 3
     assert torch.equal(layer.directions, given)
     given.zero_()
     layer.reset_parameters()
@@ -93,9 +94,9 @@ def test_resetting_goes_back_to_the_beginning():
 
 
 @pytest.mark.parametrize("divide_by", [None, "vertices", "simplices", "peak"])
-@pytest.mark.parametrize("place", [{}, {"unit_ball": True}, {"centre": True}])
-def test_no_option_depends_on_the_rest_of_the_batch(divide_by, place):
-    layer = es.ECTLayer(2, 5, 7, divide_by=divide_by, dtype=torch.float64, **place)
+@pytest.mark.parametrize("normalize", [None, "unit_ball", "center"])
+def test_no_option_depends_on_the_rest_of_the_batch(divide_by, normalize):
+    layer = es.ECTLayer(2, 5, 7, divide_by=divide_by, dtype=torch.float64, normalize=normalize)
     testing.assert_batch_independent(layer, MIXED, rtol=0, atol=0)
     testing.assert_order_invariant(layer, MIXED)
 
@@ -122,8 +123,8 @@ def test_a_transform_that_is_zero_or_never_positive_survives_division(divide_by)
 
 
 @pytest.mark.parametrize("divide_by", [None, "vertices", "simplices", "peak"])
-def test_with_max_dim_every_dimension_has_curves_of_its_own(divide_by):
-    layer = es.ECTLayer(2, 5, 7, max_dim=2, divide_by=divide_by, dtype=torch.float64)
+def test_every_dimension_has_a_channel_of_its_own(divide_by):
+    layer = es.ECTLayer(2, 5, 7, variant="channels", max_dim=2, divide_by=divide_by, dtype=torch.float64)
     apart = layer(MIXED)
     assert apart.shape == (3, layer.num_channels, 5, 7)
     testing.assert_batch_independent(layer, MIXED, rtol=0, atol=0)
@@ -136,34 +137,47 @@ def test_with_max_dim_every_dimension_has_curves_of_its_own(divide_by):
 
 @pytest.mark.parametrize("max_dim", [True, 1.0])
 def test_max_dim_must_be_a_number_of_dimensions(max_dim):
-    with pytest.raises(TypeError, match=f"max_dim must be an int, got {type(max_dim).__name__}"):
-        es.ECTLayer(2, max_dim=max_dim)
+    with pytest.raises(TypeError, match=f"max_dim.*got {type(max_dim).__name__}"):
+        es.ECTLayer(2, variant="channels", max_dim=max_dim)
 
 
 def test_shapes_with_larger_simplices_than_max_dim_are_refused():
-    with pytest.raises(ValueError, match="max_dim must be at least 2, since the shape has 2-simplices, got 1"):
-        es.ECTLayer(2, max_dim=1)(MIXED)
+    with pytest.raises(ValueError, match="max_dim.*2-simplices, got 1"):
+        es.ECTLayer(2, variant="channels", max_dim=1)(MIXED)
 
 
 def test_the_unit_ball_option_ignores_place_and_size():
-    layer = es.ECTLayer(2, 5, 7, unit_ball=True, dtype=torch.float64)
+    layer = es.ECTLayer(2, 5, 7, normalize="unit_ball", dtype=torch.float64)
     moved = MIXED.with_points(MIXED.points * 17 + 3)
     torch.testing.assert_close(layer(moved), layer(MIXED))
 
 
-def test_the_centre_option_ignores_place_but_not_size():
-    layer = es.ECTLayer(2, 5, 7, radius=3.0, centre=True, dtype=torch.float64)
+def test_centering_ignores_position_but_not_size():
+    layer = es.ECTLayer(2, 5, 7, radius=3.0, normalize="center", dtype=torch.float64)
     torch.testing.assert_close(layer(MIXED.with_points(MIXED.points + 30)), layer(MIXED))
     assert not torch.allclose(layer(MIXED.with_points(MIXED.points * 2)), layer(MIXED))
 
 
-def test_a_centred_pair_of_landmarks_is_counted_at_its_own_heights():
-    """Two points at 100 and 104 are at -2 and 2 once centred: with the unit ball they would be at -1 and 1."""
+def test_a_centered_pair_of_landmarks_is_counted_at_its_own_heights():
+    """Two points at 100 and 104 are at -2 and 2 once centered: with the unit ball they would be at -1 and 1."""
     options = {"directions": torch.tensor([[1.0]]), "radius": 3.0, "scale": math.inf}
-    curves = es.ECTLayer(1, num_thresholds=7, centre=True, **options)(torch.tensor([[100.0], [104.0]]))
+    curves = es.ECTLayer(1, num_thresholds=7, normalize="center", **options)(torch.tensor([[100.0], [104.0]]))
     assert curves.tolist() == [[[0, 1, 1, 1, 1, 2, 2]]]
-    both = es.ECTLayer(1, num_thresholds=7, centre=True, unit_ball=True, **options)
-    assert (both.centre, both.unit_ball) == (True, False)  # centring has the last word
+
+
+@pytest.mark.parametrize("variant", ["sect", "superlevel"])
+@pytest.mark.parametrize("derivative", [False, True])
+def test_the_layer_gives_any_variant(variant, derivative):
+    layer = es.ECTLayer(2, 5, 7, variant=variant, derivative=derivative, dtype=torch.float64)
+    expected = getattr(es, variant)(MIXED, layer.directions, layer.thresholds, scale=layer.scale)
+    torch.testing.assert_close(layer(MIXED), es.derivative(expected) if derivative else expected)
+
+
+def test_a_layer_is_made_from_its_configuration():
+    config = es.ECTConfig(8, 9, scale=30.0, normalize="center", radius=2.0, divide_by="vertices")
+    layer = es.ECTLayer.from_config(2, config, learn_directions=False)
+    assert layer.config == config
+    torch.testing.assert_close(layer(MIXED.to(torch.float32)), config.transform(MIXED.to(torch.float32)))
 
 
 def test_the_layer_works_in_its_own_dtype(dtype):
@@ -207,18 +221,19 @@ def test_options_of_another_type_are_named(options):
 def test_the_representation_shows_the_scale_of_now():
     layer = es.ECTLayer(2)
     layer.load_state_dict(es.ECTLayer(2, scale=200.0).state_dict())
-    assert "scale=200," in repr(layer)
+    assert "scale=200.0," in repr(layer)
 
 
 def test_a_layer_without_values_has_a_representation():
-    assert "scale=50," in repr(es.ECTLayer(3, scale=50.0, device="meta"))
+    assert "scale=50.0," in repr(es.ECTLayer(3, scale=50.0, device="meta"))
 
 
 def test_the_representation_repeats_the_constructor():
-    text = repr(es.ECTLayer(3, 8, 9, scale=50.0, unit_ball=True, divide_by="peak"))
+    text = repr(es.ECTLayer(3, 8, 9, scale=50.0, normalize="unit_ball", divide_by="peak"))
     assert text == (
-        "ECTLayer(dim=3, num_directions=8, num_thresholds=9, radius=1.1, scale=50, on_sphere=True, learn_directions=True, "
-        "learn_thresholds=False, learn_scale=False, unit_ball=True, centre=False, divide_by='peak', max_dim=None)"
+        "ECTLayer(dim=3, num_directions=8, num_thresholds=9, radius=1.1, scale=50.0, variant='ect', derivative=False, "
+        "normalize='unit_ball', divide_by='peak', max_dim=None, on_sphere=True, learn_directions=True, "
+        "learn_thresholds=False, learn_scale=False)"
     )
 
 
@@ -229,14 +244,16 @@ def test_the_representation_repeats_the_constructor():
         ({"divide_by": "batch"}, "divide_by must be None or one of vertices, simplices, peak, got 'batch'"),
         ({"scale": 0.0}, "scale must be positive, got 0.0"),
         ({"scale": math.nan}, "scale must be positive, got nan"),
-        ({"scale_in_steps": -1.0}, "scale_in_steps must be positive, got -1.0"),
-        ({"scale": 2.0, "scale_in_steps": 1.0}, "scale and scale_in_steps say the same thing twice"),
-        ({"scale": math.inf, "learn_scale": True}, "learn_scale needs a finite scale"),
+        ({"normalize": "centre"}, "normalize.*unit_ball, center, got 'centre'"),
+        ({"variant": "dect"}, "variant.*got 'dect'"),
+        ({"scale": math.inf, "learn_scale": True}, "scale must be finite.*learn_scale.*got inf"),
+        ({"variant": "channels"}, "max_dim.*got None"),
+        ({"max_dim": 1}, "max_dim.*channels.*got 1"),
         ({"num_directions": 0}, "num_directions must be at least 1, got 0"),
         ({"num_thresholds": 0}, "num_thresholds must be at least 1, got 0"),
         ({"radius": 0.0}, "radius must be positive and finite, got 0.0"),
         ({"dim": 0}, "dim must be at least 1, got 0"),
-        ({"max_dim": -1}, "max_dim must be at least 0, got -1"),
+        ({"variant": "channels", "max_dim": -1}, "max_dim must be at least 0, got -1"),
     ],
 )
 def test_wrong_options_are_named(options, text):
@@ -259,5 +276,5 @@ def test_wrong_directions_are_named(directions, error, text):
 
 
 def test_points_of_another_dimension_are_named():
-    with pytest.raises(ValueError, match="points of dimension 2, which this layer was made for, got 3"):
+    with pytest.raises(ValueError, match="dimension 2.*got 3"):
         es.ECTLayer(2)(torch.rand(4, 3))

@@ -13,7 +13,7 @@ def circle(n, generator=None):
     return es.directions.random(n, 2, generator)
 
 
-def test_the_loss_is_the_mean_squared_difference_of_normalised_transforms():
+def test_the_loss_is_the_mean_squared_difference_of_normalized_transforms():
     a, b = torch.rand(7, 2, dtype=torch.float64), torch.rand(11, 2, dtype=torch.float64)
     loss = ECTLoss(2, 5, 9, scale=20.0, dtype=torch.float64)
     transforms = [
@@ -43,12 +43,12 @@ def test_meshes_of_different_resolution_are_near_each_other_where_nothing_is_div
     assert loss(coarse, fine) < 0.1 * loss(coarse, testing.torus(dtype=torch.float32).complex)
 
 
-def test_place_and_size_do_not_matter_in_the_unit_ball_and_size_does_if_centred():
+def test_place_and_size_do_not_matter_in_the_unit_ball_and_size_does_if_centered():
     cloud = torch.rand(20, 3)
     moved = 5 * cloud + torch.tensor([1.0, -2.0, 7.0])
-    assert ECTLoss(3, unit_ball=True)(cloud, moved) < 1e-9
-    assert ECTLoss(3, centre=True)(cloud, moved) > 1e-3
-    assert ECTLoss(3, centre=True)(cloud, cloud + 5) < 1e-9
+    assert ECTLoss(3, normalize="unit_ball")(cloud, moved) < 1e-9
+    assert ECTLoss(3, normalize="center")(cloud, moved) > 1e-3
+    assert ECTLoss(3, normalize="center")(cloud, cloud + 5) < 1e-9
 
 
 def test_reductions_go_over_shapes():
@@ -145,6 +145,6 @@ def test_edge_terms_have_right_gradients():
 
 
 def test_the_autoencoder_of_the_examples_learns():
-    example = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "autoencoder.py"))
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "autoencoder.py"))
     before, after = example["main"](steps=12, batch=8, num_points=16)
     assert after < 0.5 * before

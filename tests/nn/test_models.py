@@ -1,10 +1,18 @@
+import inspect
+
 import pytest
 import torch
 from drawing import random_complex
 
 import eulerscan as es
 from eulerscan import directions
-from eulerscan.nn.models import ECTCNN, ECTMLP, MODELS, Ensemble, ECTDeepSets
+from eulerscan.nn.models import ECTCNN, ECTMLP, MODELS, ECTDeepSets, Ensemble
+from eulerscan.training.config import ModelConfig
+
+
+def make(model, dim=3, num_classes=5, layer=None, **head):
+    """A model on a layer with these options, in the unit ball by default."""
+    return model(es.ECTLayer(dim, **{"normalize": "unit_ball"} | (layer or {})), num_classes, **head)
 
 
 @pytest.mark.parametrize(
@@ -21,7 +29,7 @@ from eulerscan.nn.models import ECTCNN, ECTMLP, MODELS, Ensemble, ECTDeepSets
     ],
 )
 def test_presets_have_the_sizes_that_they_say(model, dim, num_classes, preset, parameters):
-    made = model(dim, num_classes, preset)
+    made = model.from_preset(preset, dim=dim, num_classes=num_classes)
     assert made.num_parameters == parameters
     assert f"{parameters:,}" in model.__doc__ or dim == 38
     assert made(torch.rand(3, 5, dim)).shape == (3, num_classes)
@@ -35,7 +43,7 @@ def mixed_batch(rng):
 
 @pytest.mark.parametrize("model", MODELS.values())
 def test_a_shape_has_the_same_logits_alone_and_in_a_mixed_batch(model, rng):
-    made, shapes = model(3, 5).eval(), mixed_batch(rng)
+    made, shapes = make(model).eval(), mixed_batch(rng)
     together = made(es.collate(shapes))
     for shape, logits in zip(shapes, together, strict=True):
         torch.testing.assert_close(made(shape)[0], logits, rtol=1e-4, atol=1e-5)
@@ -44,25 +52,26 @@ def test_a_shape_has_the_same_logits_alone_and_in_a_mixed_batch(model, rng):
 @pytest.mark.parametrize("model", MODELS.values())
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_the_dtype_is_that_of_the_whole_model(model, dtype, rng):
-    for made in (model(3, 5, dtype=dtype), model(3, 5).to(dtype)):
+    for made in (make(model, layer={"dtype": dtype}), make(model).to(dtype)):
         assert {parameter.dtype for parameter in made.parameters()} == {dtype}
         assert made(es.collate(mixed_batch(rng))).dtype == dtype
 
 
 @pytest.mark.parametrize("model", MODELS.values())
 def test_every_parameter_has_a_gradient(model, rng):
-    made = model(3, 5)
+    made = make(model)
     made(es.collate(mixed_batch(rng))).square().sum().backward()
     assert all(parameter.grad is not None and bool(parameter.grad.any()) for parameter in made.parameters())
 
 
 @pytest.mark.parametrize("model", MODELS.values())
-def test_with_max_dim_the_head_tells_dimensions_apart(model):
+def test_a_head_on_channels_distinguishes_dimensions(model):
     points = torch.tensor([[0.0, 0.0], [0.1, 0.0], [0.1, 0.0]])
     cloud = es.Complex(points)
     graph = es.Complex(points, [torch.tensor([[1], [2]])])  # the edge takes the second of two equal points away
     fewer = es.Complex(points[:2])
-    blind, sighted = model(2, 3, unit_ball=False).eval(), model(2, 3, unit_ball=False, max_dim=1).eval()
+    blind = make(model, 2, 3, {"normalize": None}).eval()
+    sighted = make(model, 2, 3, {"normalize": None, "variant": "channels", "max_dim": 1}).eval()
     torch.testing.assert_close(blind(graph), blind(fewer))
     assert not torch.allclose(sighted(graph), sighted(fewer))
     assert not torch.allclose(sighted(graph), sighted(cloud))
@@ -70,35 +79,35 @@ def test_with_max_dim_the_head_tells_dimensions_apart(model):
 
 @pytest.mark.parametrize("pooling", ["max", "mean"])
 def test_deep_sets_do_not_see_the_order_of_directions(pooling, rng):
-    made = ECTDeepSets(3, 5, num_directions=12, pooling=pooling).eval()
+    made = make(ECTDeepSets, layer={"num_directions": 12}, pooling=pooling).eval()
     shapes = es.collate(mixed_batch(rng))
     before = made(shapes)
     with torch.no_grad():
-        made.transform.weight.copy_(made.transform.weight[torch.randperm(12)])
+        made.layer.weight.copy_(made.layer.weight[torch.randperm(12)])
     torch.testing.assert_close(made(shapes), before)
 
 
 def test_a_circular_head_turns_with_the_shape_until_it_is_flattened(rng):
     """A quarter turn moves the transform by four of sixteen rows, which two poolings make one."""
-    made = ECTCNN(2, 4, num_directions=16, circular=True).eval().double()
+    made = make(ECTCNN, 2, 4, circular=True).eval().double()
     points = torch.tensor(rng.normal(size=(1, 20, 2)))
     quarter = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64)
     last = max(i for i, module in enumerate(made.head) if isinstance(module, torch.nn.MaxPool2d))
     image = made.head[: last + 1]
-    rows, turned = image(made.transform(points)), image(made.transform(points @ quarter.T))
+    rows, turned = image(made.layer(points)), image(made.layer(points @ quarter.T))
     assert rows.shape[2] == 4
     torch.testing.assert_close(turned, rows.roll(1, dims=2), rtol=1e-6, atol=1e-8)
 
 
 def test_without_the_relu_the_published_architecture_remains():
-    names = [type(module).__name__ for module in ECTCNN(2, 15, "4k", between=False).head]
+    names = [type(module).__name__ for module in make(ECTCNN, 2, 15, conv_activation=False).head]
     dense = ["Linear", "ReLU", "Linear", "ReLU", "Linear"]
     assert names == ["Unflatten", "Conv2d", "MaxPool2d", "Conv2d", "MaxPool2d", "Flatten", *dense]
 
 
 @pytest.mark.parametrize("model", [ECTCNN, ECTMLP])
-def test_normalised_layers_have_mean_zero_and_variance_one(model, rng):
-    made = model(3, 5, normalise=True)
+def test_batch_norm_gives_mean_zero_and_variance_one(model, rng):
+    made = make(model, batch_norm=True)
     seen = []
     for module in made.modules():
         if isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
@@ -112,8 +121,8 @@ def test_normalised_layers_have_mean_zero_and_variance_one(model, rng):
 
 
 @pytest.mark.parametrize("model", [ECTCNN, ECTMLP])
-def test_a_normalised_model_trains_on_batches_of_any_size(model, rng):
-    made = model(3, 5, normalise=True)
+def test_a_model_with_batch_norm_trains_on_batches_of_any_size(model, rng):
+    made = make(model, batch_norm=True)
     for count in (8, 1, 0):
         shapes = torch.tensor(rng.normal(size=(count, 30, 3)), dtype=torch.float32)
         logits = made(shapes)
@@ -124,18 +133,18 @@ def test_a_normalised_model_trains_on_batches_of_any_size(model, rng):
     torch.testing.assert_close(made(shapes := torch.rand(3, 9, 3))[1:2], made(shapes[1:2]))  # no shape sees the others
 
 
-def test_a_ensemble_gives_the_mean_of_the_probabilities(rng):
-    members = [ECTMLP(3, 5).eval(), ECTCNN(3, 5).eval(), ECTMLP(3, 5).eval()]
+def test_an_ensemble_gives_the_mean_of_the_probabilities(rng):
+    members = [make(model).eval() for model in (ECTMLP, ECTCNN, ECTMLP)]
     shapes = es.collate(mixed_batch(rng))
     wanted = torch.stack([member(shapes).softmax(dim=1) for member in members]).mean(dim=0)
     torch.testing.assert_close(Ensemble(members)(shapes).softmax(dim=1), wanted)
     torch.testing.assert_close(Ensemble(members[:1])(shapes).softmax(dim=1), members[0](shapes).softmax(dim=1))
-    with pytest.raises(ValueError, match="members must hold at least one"):
+    with pytest.raises(ValueError, match="members"):
         Ensemble([])
 
 
 def test_any_number_of_convolutions():
-    made = ECTCNN(2, 3, num_directions=32, num_thresholds=32, channels=(4, 6, 8))
+    made = make(ECTCNN, 2, 3, {"num_directions": 32, "num_thresholds": 32}, channels=(4, 6, 8))
     assert [module.out_channels for module in made.head if isinstance(module, torch.nn.Conv2d)] == [4, 6, 8]
     assert made(torch.rand(5, 9, 2)).shape == (5, 3)
 
@@ -143,82 +152,88 @@ def test_any_number_of_convolutions():
 @pytest.mark.parametrize(
     ("model", "options", "text"),
     [
-        (ECTCNN, {"channels": ()}, "channels must hold the size of one layer at least, got none"),
+        (ECTCNN, {"channels": ()}, "channels.*got none"),
         (ECTCNN, {"channels": (8, 0)}, "each size in channels must be at least 1, got 0"),
         (ECTMLP, {"hidden": (-3,)}, "each size in hidden must be at least 1, got -3"),
         (ECTMLP, {"hidden": (2.5,)}, "each size in hidden must be an int, got float"),
-        (ECTDeepSets, {"embedding": ()}, "embedding must hold the size of one layer at least"),
-        (ECTCNN, {"channels": (4, 4, 4)}, "needs more directions and thresholds for 3 convolutions, got 16 and 16"),
+        (ECTDeepSets, {"embedding": ()}, "embedding.*got none"),
+        (ECTCNN, {"channels": (4, 4, 4)}, "directions and thresholds.*got 16 and 16"),
     ],
 )
 def test_sizes_that_make_no_sense_are_named(model, options, text):
     with pytest.raises((ValueError, TypeError), match=text):
-        model(2, 3, **options)
+        make(model, 2, 3, **options)
 
 
 def test_no_hidden_layers_are_a_linear_head():
-    assert ECTMLP(2, 3, hidden=(), normalise=True)(torch.rand(5, 9, 2)).shape == (5, 3)
+    assert make(ECTMLP, 2, 3, hidden=(), batch_norm=True)(torch.rand(5, 9, 2)).shape == (5, 3)
 
 
 def test_options_beside_a_preset_have_the_last_word():
-    made = ECTCNN(2, 3, "4k", num_thresholds=24, learn_directions=False, unit_ball=False)
-    assert made.transform.num_thresholds == 24
-    assert not made.transform.unit_ball
-    assert "transform.weight" not in dict(made.named_parameters())
+    made = ModelConfig("cnn", "65k", num_thresholds=24, learn_directions=False, normalize=None, hidden=(7,)).build(2, 3)
+    assert (made.layer.config.num_directions, made.layer.config.num_thresholds) == (32, 24)
+    assert made.layer.config.normalize is None
+    assert "layer.weight" not in dict(made.named_parameters())
+    linear = [module.out_features for module in made.head if isinstance(module, torch.nn.Linear)]
+    assert linear == [7, 3]
+    assert any(isinstance(module, torch.nn.Dropout) for module in made.head)  # of the preset
 
 
 def test_an_empty_batch_gives_no_logits():
     for model in MODELS.values():
-        assert model(2, 3)(torch.zeros(0, 4, 2)).shape == (0, 3)
+        assert make(model, 2, 3)(torch.zeros(0, 4, 2)).shape == (0, 3)
 
 
 @pytest.mark.parametrize(
-    ("make", "text"),
+    ("build", "text"),
     [
-        (lambda: ECTCNN(2, 3, "4K"), "preset of ECTCNN must be one of 4k, 65k, superpixels, got '4K'"),
-        (
-            lambda: ECTCNN(2, 3, num_thresholds=8),
-            "directions and thresholds for 2 convolutions, got 16 and 8. 10 of each do",
-        ),
-        (lambda: ECTCNN(2, 3, num_rings=2), "num_rings is for shapes in space, or for directions of your own; got dimension 2"),
-        (lambda: ECTCNN(3, 3, num_rings=3), "num_rings must divide the number of directions, 16, got 3"),
-        (lambda: ECTCNN(2, 3, num_rings=3, directions=directions.circle(16)), "must divide the number of directions, 16"),
-        (lambda: ECTCNN(3, 3, num_rings=5, num_directions=15), "more directions a ring and thresholds .*, got 3 and 16. 10"),
-        (lambda: ECTDeepSets(2, 3, pooling="sum"), "pooling must be 'max' or 'mean', got 'sum'"),
+        (lambda: ECTCNN.from_preset("4K", dim=2, num_classes=3), "preset.*4k, 65k, superpixels, got '4K'"),
+        (lambda: make(ECTCNN, 2, 3, {"num_thresholds": 8}), "directions and thresholds.*got 16 and 8. 10 of each"),
+        (lambda: ECTCNN.initial_directions(2, 16, num_rings=2), "num_rings.*dim=2"),
+        (lambda: ECTCNN.initial_directions(3, 16, num_rings=3), "num_rings.*16, got 3"),
+        (lambda: make(ECTCNN, 2, 3, {"directions": directions.circle(16)}, num_rings=3), "num_rings.*16, got 3"),
+        (lambda: make(ECTCNN, 3, 3, {"num_directions": 15}, num_rings=5), "directions a ring.*got 3 and 16. 10"),
+        (lambda: make(ECTDeepSets, 2, 3, pooling="sum"), "pooling.*max, mean, got 'sum'"),
     ],
 )
-def test_what_cannot_be_built_is_named(make, text):
+def test_what_cannot_be_built_is_named(build, text):
     with pytest.raises(ValueError, match=text):
-        make()
+        build()
 
 
-def test_an_option_that_a_model_does_not_have_is_named():
-    with pytest.raises(TypeError, match=r"ECTMLP has no option circular, layers\. It has .*hidden.*scale"):
-        ECTMLP(2, 3, circular=True, layers=2, hidden=(5,))
+@pytest.mark.parametrize("model", MODELS.values())
+def test_options_are_part_of_the_signature(model):
+    """So editors complete them, ``help`` shows them, and Python refuses others."""
+    parameters = inspect.signature(model).parameters.values()
+    assert all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters)
+    with pytest.raises(TypeError, match="layers"):
+        make(model, layers=2)
 
 
 def test_circular_convolutions_in_space_start_on_a_closed_curve():
-    model = ECTCNN(dim=3, num_classes=2, circular=True, num_directions=12)
-    torch.testing.assert_close(model.transform.directions, directions.loop(12))
-    given = directions.fibonacci(12)
-    torch.testing.assert_close(ECTCNN(dim=3, num_classes=2, circular=True, directions=given).transform.directions, given)
+    torch.testing.assert_close(ECTCNN.initial_directions(3, 12, circular=True).float(), directions.loop(12))
+    model = ModelConfig("cnn", num_directions=12, circular=True).build(3, 2)
+    torch.testing.assert_close(model.layer.directions, directions.loop(12))
 
 
 def test_rings_are_channels_of_a_convolution_that_goes_round(generator):
     """A shape turned by two steps, which pooling keeps, moves on in what the convolutions give."""
-    model = ECTCNN(dim=3, num_classes=2, num_directions=24, num_rings=3, num_thresholds=10, channels=(4,), unit_ball=False)
-    torch.testing.assert_close(model.transform.directions, directions.rings(24, 3))
+    first = ECTCNN.initial_directions(3, 24, num_rings=3)
+    torch.testing.assert_close(first.float(), directions.rings(24, 3))
+    layer = {"directions": first, "num_thresholds": 10, "normalize": None}
+    model = make(ECTCNN, 3, 2, layer, num_rings=3, channels=(4,))
     cloud = torch.rand(30, 3, generator=generator) - 0.5
     quarter = torch.tensor([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])  # two of eight steps
     images = model.head[: [type(layer) for layer in model.head].index(torch.nn.Flatten)]
-    seen, turned = (images(model.transform(points.unsqueeze(0))) for points in (cloud, cloud @ quarter.T))
+    seen, turned = (images(model.layer(points.unsqueeze(0))) for points in (cloud, cloud @ quarter.T))
     assert seen.shape == (1, 4, 4, 4)
     torch.testing.assert_close(turned, seen.roll(1, dims=2))
     assert not torch.allclose(turned, seen)
 
 
 def test_rings_have_channels_for_every_dimension(generator):
-    model = ECTCNN(dim=3, num_classes=2, num_directions=24, num_rings=3, num_thresholds=10, channels=(4,), max_dim=1)
+    layer = {"num_directions": 24, "num_thresholds": 10, "variant": "channels", "max_dim": 1}
+    model = make(ECTCNN, 3, 2, layer, num_rings=3, channels=(4,))
     convolution = next(layer for layer in model.head if isinstance(layer, torch.nn.Conv2d))
     assert convolution.in_channels == 6
     assert model(torch.rand(5, 30, 3, generator=generator)).shape == (5, 2)

@@ -126,7 +126,7 @@ def test_selecting_does_not_loop_over_complexes():
 
 
 @given(batches())
-def test_the_unit_ball_is_centred_and_has_radius_one(complex):
+def test_the_unit_ball_is_centered_and_has_radius_one(complex):
     ball = complex.normalized("unit_ball")
     for b in range(ball.num_complexes):
         points, given_points = ball[b].points, complex[b].points
@@ -136,21 +136,23 @@ def test_the_unit_ball_is_centred_and_has_radius_one(complex):
             torch.testing.assert_close(points.norm(dim=1).max(), torch.tensor(1.0, dtype=torch.float64))
 
 
-def test_centred_shapes_have_their_mean_at_the_origin_and_keep_their_size():
+def test_centered_shapes_have_their_mean_at_the_origin_and_keep_their_size():
     square = torch.tensor([[0.0, 0], [2, 0], [2, 2], [0, 2]])
     triangle = torch.tensor([[0.0, 0], [3, 0], [0, 3]])
-    shapes = es.collate([es.Complex(square + 100), es.Complex(triangle - 7, [torch.tensor([[0, 1], [1, 2]])])]).normalized("center")
+    shapes = es.collate([es.Complex(square + 100), es.Complex(triangle - 7, [torch.tensor([[0, 1], [1, 2]])])]).normalized(
+        "center"
+    )
     assert shapes[0].points.tolist() == [[-1, -1], [1, -1], [1, 1], [-1, 1]]
     assert shapes[1].points.tolist() == [[-1, -1], [2, -1], [-1, 2]]
     assert shapes.simplices[0].tolist() == [[4, 5], [5, 6]]
 
 
 @given(batches())
-def test_the_unit_ball_is_the_centred_shape_scaled(complex):
-    centred, ball = complex.normalized("center"), complex.normalized("unit_ball")
+def test_the_unit_ball_is_the_centered_shape_scaled(complex):
+    centered, ball = complex.normalized("center"), complex.normalized("unit_ball")
     for b in range(complex.num_complexes):
-        size = centred[b].points.norm(dim=1).max() if len(centred[b].points) else 1
-        torch.testing.assert_close(ball[b].points * size, centred[b].points)
+        size = centered[b].points.norm(dim=1).max() if len(centered[b].points) else 1
+        torch.testing.assert_close(ball[b].points * size, centered[b].points)
 
 
 @pytest.mark.parametrize("place", [0.0, 0.1, 1e6, 1e-30])
@@ -167,19 +169,29 @@ def test_very_small_and_very_large_shapes_reach_the_unit_ball(size):
     torch.testing.assert_close(norms.max(), torch.tensor(1.0))
 
 
-def test_many_points_of_half_precision_are_centred():
+def test_many_points_of_half_precision_are_centered():
     line = es.Complex(torch.arange(2001).half().unsqueeze(1))  # the sum is beyond 65504, the largest number of its kind
     assert line.normalized("center").points[[0, 1000, 2000], 0].tolist() == [-1000, 0, 1000]
     assert line.normalized("unit_ball").points[[0, 1000, 2000], 0].tolist() == [-1, 0, 1]
     assert line.normalized("center").points.dtype == torch.float16
 
 
-@pytest.mark.parametrize("move", [es.Complex.unit_ball, es.Complex.centred])
-def test_the_unit_ball_and_centring_have_gradients_and_ignore_neighbours(move):
+@pytest.mark.parametrize("normalize", ["unit_ball", "center"])
+def test_normalization_has_gradients_and_ignores_other_complexes(normalize):
     points = torch.rand(6, 2, dtype=torch.float64, requires_grad=True)
     batch = torch.tensor([0, 0, 0, 1, 1, 1])
-    torch.autograd.gradcheck(lambda p: move(es.Complex(p, batch=batch)).points, points)
-    testing.assert_batch_independent(lambda c: move(c).points, es.Complex(points, batch=batch), rtol=0, atol=0)
+    torch.autograd.gradcheck(lambda p: es.Complex(p, batch=batch).normalized(normalize).points, points)
+    testing.assert_batch_independent(lambda c: c.normalized(normalize).points, es.Complex(points, batch=batch), rtol=0, atol=0)
+
+
+def test_no_normalization_returns_the_complex_itself():
+    complex = es.Complex(torch.rand(3, 2))
+    assert complex.normalized(None) is complex
+
+
+def test_an_unknown_normalization_is_named():
+    with pytest.raises(ValueError, match="normalize.*got 'unitball'"):
+        es.Complex(torch.rand(3, 2)).normalized("unitball")
 
 
 @given(seeds, st.integers(1, 3), st.integers(5, 12))
@@ -208,7 +220,7 @@ def test_the_closure_works_where_keys_do_not_fit_in_64_bits():
 
 def test_the_closure_of_a_weighted_complex_is_refused():
     weighted = es.Complex(torch.rand(3, 2), [torch.tensor([[0], [1], [2]])], weights=(None, torch.ones(1)))
-    with pytest.raises(ValueError, match="cannot know the weights"):
+    with pytest.raises(ValueError, match="weights of new faces"):
         weighted.closure()
 
 
@@ -329,7 +341,7 @@ def test_gradients_flow_through_collate_select_and_unsorted_batches():
 @pytest.mark.parametrize(
     ("items", "error", "text"),
     [
-        ([], ValueError, "complexes must hold at least one Complex"),
+        ([], ValueError, "complexes must not be empty"),
         ([torch.rand(3, 2)], TypeError, r"complexes\[0\] must be a Complex, got Tensor. as_complex\(\) makes one"),
         ([es.Complex(torch.rand(3, 2)), es.Complex(torch.rand(3, 3))], ValueError, r"complexes\[1\] has points of dimension 3"),
     ],
