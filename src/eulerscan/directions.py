@@ -1,4 +1,4 @@
-"""Directions to look at a shape from: unit vectors ``[n, dim]``, one a row."""
+"""Directions of the transform: unit vectors ``[n, dim]``, one per row."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
 
 
 def circle(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
-    """``n`` directions in the plane at equal angles, counter-clockwise from (1, 0). None occurs twice.
+    """``n`` directions in the plane at equal angles, counterclockwise from (1, 0).
 
-    The axes and diagonals are exact, so that lattice points level in a direction are level in the result too.
+    Axes and diagonals are exact: lattice points at the same height stay at the same height.
 
     >>> circle(4)
     tensor([[ 1.,  0.],
@@ -29,7 +29,7 @@ def circle(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> T
 
 
 def fibonacci(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
-    """``n`` directions spread evenly over the sphere in space, along a spiral from pole to pole."""
+    """``n`` evenly spaced directions in space, along a Fibonacci spiral from pole to pole."""
     index = torch.arange(positive(n, "n"), dtype=torch.float64)
     z = 1 - (2 * index + 1) / n
     radius, angle = (1 - z.square()).sqrt(), GOLDEN_ANGLE * index
@@ -38,10 +38,10 @@ def fibonacci(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -
 
 
 def loop(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
-    """``n`` directions in space along a closed curve that goes once round the sphere and rises and falls three times.
+    """``n`` directions in space along a closed curve that circles the sphere once and rises and falls three times.
 
-    Neighbours in the list are neighbours on the sphere, the first and the last too: what a convolution over directions needs,
-    at the price of gaps at the poles.
+    Consecutive directions are close on the sphere, the last and the first included, as a convolution over directions needs.
+    The poles are not covered.
     """
     angle = torch.arange(positive(n, "n"), dtype=torch.float64) * (2 * math.pi / n)
     curve = torch.stack([angle.cos(), angle.sin(), 0.7 * (3 * angle).sin()], dim=1)
@@ -49,10 +49,10 @@ def loop(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Ten
 
 
 def rings(n: int, num_rings: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
-    """``n`` directions in space on rings round the third axis, ring by ring, evenly from the equator up to the pole.
+    """``n`` directions in space on rings around the third axis, ring by ring, evenly spaced from the equator to the pole.
 
-    A shape that is turned about the third axis by the angle between neighbours moves its curves on by one place in every
-    ring: what a convolution along the rings needs. No direction is the opposite of another, as in :func:`half_sphere`.
+    Rotating a shape about the third axis by the angle between neighbors shifts the curves of every ring by one position, so
+    a convolution along the rings is equivariant. No two directions are opposite, as in :func:`half_sphere`.
 
     >>> rings(8, 2)[::2].round(decimals=2)
     tensor([[ 0.9200,  0.0000,  0.3800],
@@ -72,16 +72,16 @@ def rings(n: int, num_rings: int, *, device: Any = None, dtype: torch.dtype | No
 def random(
     n: int, dim: int, generator: torch.Generator | None = None, *, device: Any = None, dtype: torch.dtype | None = None
 ) -> Tensor:
-    """``n`` independent directions, uniform on the sphere."""
+    """``n`` independent random directions, uniform on the sphere."""
     normal = torch.randn(positive(n, "n"), positive(dim, "dim"), generator=generator, dtype=torch.float64)
     return _unit(normal).to(device=device, dtype=_dtype(dtype))
 
 
 def uniform(n: int, dim: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
-    """``n`` directions spread evenly over the sphere of any dimension, the same in every call.
+    """``n`` evenly spaced directions in any dimension, deterministic.
 
-    On the line they alternate between 1 and -1, in the plane they are :func:`circle`, in space
-    :func:`fibonacci`, and beyond that a sequence of low discrepancy.
+    In dimension 1 they alternate between 1 and -1; in the plane they are :func:`circle`, in space :func:`fibonacci`, in higher
+    dimensions a low-discrepancy sequence.
     """
     if positive(dim, "dim") == 1:
         line = 1 - 2 * (torch.arange(positive(n, "n")) % 2)
@@ -90,13 +90,13 @@ def uniform(n: int, dim: int, *, device: Any = None, dtype: torch.dtype | None =
         return circle(n, device=device, dtype=dtype)
     if dim == 3:
         return fibonacci(n, device=device, dtype=dtype)
-    return _spread(n, dim).to(device=device, dtype=_dtype(dtype))
+    return _low_discrepancy(n, dim).to(device=device, dtype=_dtype(dtype))
 
 
 def half_sphere(n: int, dim: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
-    """``n`` directions spread over one half of the sphere: none is the opposite of another.
+    """``n`` directions on one half of the sphere, no two of them opposite.
 
-    Opposite directions see the same heights from above and from below, so half of them often suffice.
+    Opposite directions see the same heights with the sign flipped, so half of the sphere is often enough.
     """
     if dim == 2:
         return circle(2 * positive(n, "n"), device=device, dtype=dtype)[:n]
@@ -107,20 +107,20 @@ def half_sphere(n: int, dim: int, *, device: Any = None, dtype: torch.dtype | No
 
 
 def _cosine(quarters: Tensor, n: int) -> Tensor:
-    """Cosine of ``quarters / n`` quarter turns. Reduced in integers, so that symmetric angles give the same bits."""
+    """Cosine of ``quarters / n`` right angles. Reduced in integers: symmetric angles give the same bits."""
     quarters = quarters % (4 * n)
     quarters = torch.minimum(quarters, 4 * n - quarters)  # cos(-x) = cos(x)
     negative = quarters > n
     quarters = torch.where(negative, 2 * n - quarters, quarters)  # cos(pi - x) = -cos(x)
-    # Beyond the diagonal the sine is the accurate one, and at the diagonal both must agree.
+    # Beyond 45 degrees the sine is more accurate; at 45 degrees both must agree.
     angle = torch.minimum(quarters, n - quarters).double() * (math.pi / (2 * n))
     value = torch.where(2 * quarters > n, angle.sin(), angle.cos())
     value = torch.where(2 * quarters == n, math.sqrt(0.5), value)
     return torch.where(negative, -value, value)
 
 
-def _spread(n: int, dim: int) -> Tensor:
-    """Points of an additive recurrence in the cube, taken to the sphere through normal quantiles."""
+def _low_discrepancy(n: int, dim: int) -> Tensor:
+    """Additive recurrence in the unit cube, mapped to the sphere through normal quantiles."""
     root = 2.0
     for _ in range(64):  # the positive solution of root ** (dim + 1) == root + 1
         root = (1 + root) ** (1 / (dim + 1))
