@@ -8,8 +8,10 @@ import pytest
 import torch
 from hypothesis import settings
 
-# The same examples in every run: a failure seen once is seen again.
+# `make test` draws the same examples in every run, so that a failure is seen again. `pytest --hypothesis-profile=random`
+# draws new ones, and more of them.
 settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("random", deadline=None, max_examples=400)
 settings.load_profile("repeatable")
 
 
