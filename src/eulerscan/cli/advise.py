@@ -12,7 +12,7 @@ from typing import Literal
 
 import torch
 
-from .._imports import progress
+from .._progress import progress
 from .._tables import aligned
 from .._validation import positive
 from ..analysis.advice import Advice

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 from tyro.conf import arg
 
-from .._imports import progress_bar
+from .._progress import progress_bar
 from .._storage import replacing
 from .._tables import comma_separated
 from ..analysis.distances import check_p, distance_matrix
-from ..analysis.pairs import KeptPairs
+from ..analysis.pairwise import PairwiseCheckpoint
 from ..bulk import Settings, Transforms, first_dimension, load_transforms, transformed
 from ..bulk.files import holds_transforms, load_failures
 from ..config import ECTConfig
@@ -89,7 +89,7 @@ def distances(
     made = len(files) == 1 and holds_transforms(files[0])
     if made and (ect != ECTConfig() or dim or data):
         raise ValueError(f"{files[0]} holds transforms already: how they are made cannot be chosen any more.")
-    kept: KeptPairs | None = None
+    kept: PairwiseCheckpoint | None = None
     if made:
         found = load_transforms(files[0])
         if turned:

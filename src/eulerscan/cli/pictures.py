@@ -21,7 +21,7 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
     model, config = load(folder)
     history = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    layer = model.transform
+    layer = model.layer
 
     training = plot.figure(6, 3.5)
     plot.plot_training(history, training.add_subplot())
@@ -32,7 +32,7 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
     if config.dim in (2, 3):
         figures["directions"] = plot.figure(4, 4)
         axes = figures["directions"].add_subplot(projection="3d" if config.dim == 3 else None)
-        before = config.model.build(config.dim, len(config.classes), seed=config.training.seed).transform.directions
+        before = config.model.build(config.dim, len(config.classes), seed=config.training.seed).layer.directions
         plot.plot_directions(layer.directions, axes, before=before)
         axes.set_title("directions: learned, and first ones in grey")
         kinds = _kinds(layer)
@@ -40,7 +40,7 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
         figures["transforms"] = plot.figure(11, 2.5 * height)
         chosen = [int((dataset.labels == label).nonzero()[0, 0]) for label in range(min(4, len(config.classes)))]
         shapes = [dataset.shapes[index] for index in chosen]
-        transforms = [layer(shape).reshape(len(kinds), layer.num_directions, layer.num_thresholds) for shape in shapes]
+        transforms = [layer(shape).reshape(len(kinds), *layer.config.shape(config.dim)[-2:]) for shape in shapes]
         limits = [plot.limits_of(*of_kind) for of_kind in zip(*transforms, strict=True)]  # of a row: kinds are not compared
         for column, (index, shape) in enumerate(zip(chosen, shapes, strict=True), start=1):
             top = figures["transforms"].add_subplot(height, len(chosen), column, projection="3d" if config.dim == 3 else None)
@@ -56,6 +56,6 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
 
 def _kinds(layer: ECTLayer) -> list[str]:
     """What each channel of the layer counts."""
-    if layer.max_dim is None:
+    if layer.config.variant != "channels":
         return [EULER]
     return ["vertices", *(NAMES.get(1 + k, f"{k}-simplices") for k in range(1, layer.num_channels))]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from .._imports import progress
+from .._progress import progress
 from .._validation import positive
 from ..config import ECTConfig
 from ..io import Failure, list_shapes, read_all

@@ -13,15 +13,16 @@ from torch import Tensor
 from tyro.conf import arg
 
 from .. import datasets
-from .._imports import progress
+from .._progress import progress
 from .._storage import replacing
 from .._tables import aligned, comma_separated
 from ..complexes import Complex, collate
 from ..datasets import Dataset
 from ..datasets.folder import load_folder
 from ..io import Failure, read_all
+from ..training.config import RunConfig
 from ..training.loop import evaluate as score
-from ..training.runs import Config, check_same_data, load
+from ..training.runs import load
 from .options import Files, Run, check_output, find_files, report_failures
 
 SHAPES_AT_ONCE = 64
@@ -52,9 +53,12 @@ def evaluate(
     dataset, failed = _data(config)
     if split not in dataset.splits:
         raise ValueError(f"--split must be one of {', '.join(dataset.splits)}, got {split!r}.")
-    check_same_data(config, dataset)
+    config.check_data(dataset)
     rows: list[list[Any]] = []
-    metrics = score(model, dataset, split, on_batch=lambda *batch: rows.extend(_verdicts(dataset, *batch)))
+    num_points = config.training.num_points
+    metrics = score(
+        model, dataset, split, num_points=num_points, on_batch=lambda *batch: rows.extend(_verdicts(dataset, *batch))
+    )
     if output is not None:
         with replacing(output) as partial:
             partial.write_text(comma_separated(["shape", "true class", "class", "probability"], rows), encoding="utf-8")
@@ -118,11 +122,11 @@ def predict(
         unfit = {path: reason for path, shape in read.items() if (reason := _unfit(shape, config))}
         failures += [*failed, *(Failure(path, reason) for path, reason in unfit.items())]
         fit = {path: shape for path, shape in read.items() if path not in unfit}
-        strangers += [
-            (path, shape.max_dim) for path, shape in fit.items() if config.kinds and shape.max_dim not in config.kinds
-        ]
+        strangers += [(path, shape.max_dim) for path, shape in fit.items() if shape.max_dim not in config.shape_dims]
         if fit:
             shapes = collate(list(fit.values()))
+            if config.training.num_points is not None:
+                shapes = shapes.subsample(config.training.num_points)
             beyond += model.layer.config.num_beyond(shapes)
             probabilities = model(shapes).softmax(dim=1)
             for path, row in zip(fit, probabilities.tolist(), strict=True):
@@ -160,19 +164,19 @@ def _report_large(count: int, radius: float) -> None:
     )
 
 
-def _unfit(shape: Complex, config: Config) -> str | None:
+def _unfit(shape: Complex, config: RunConfig) -> str | None:
     """Why the model cannot take a shape, if so."""
     most = config.model.max_dim
     if shape.dim != config.dim:
         return f"points of dimension {shape.dim}, the model was trained on {config.dim}."
     if most is not None and shape.max_dim > most:
         return f"simplices of dimension {shape.max_dim}, the model was made for {most} at most (max_dim)."
-    if config.model.num_points is not None and shape.max_dim > 0:
+    if config.training.num_points is not None and shape.max_dim > 0:
         return f"simplices of dimension {shape.max_dim}, the model was made for clouds of points (num_points)."
     return None
 
 
-def _data(config: Config) -> tuple[Dataset, list[Failure]]:
+def _data(config: RunConfig) -> tuple[Dataset, list[Failure]]:
     """The data set that a run was trained on."""
     options = config.data["options"]
     if "name" in config.data:

@@ -20,10 +20,9 @@ from ..datasets import Dataset
 from ..datasets.folder import load_folder
 from ..io import Failure
 from ..training import distributed
-from ..training.config import ModelConfig
-from ..training.loop import Training
-from ..training.resuming import Epoch
-from ..training.runs import Config, start
+from ..training.checkpoints import Epoch
+from ..training.config import ModelConfig, RunConfig, TrainingConfig
+from ..training.runs import start
 from .options import parse_pairs, report_beyond, report_failures, report_white
 
 
@@ -34,7 +33,7 @@ def train(
     folder: Path | None = None,
     data: tuple[str, ...] = (),
     model: ModelConfig = ModelConfig(),  # noqa: B008
-    training: Training = Training(),  # noqa: B008
+    training: TrainingConfig = TrainingConfig(),  # noqa: B008
     seeds: int = 1,
     output: Annotated[Path | None, arg(aliases=["-o"])] = None,
     resume: bool = False,
@@ -76,7 +75,7 @@ def train(
         results = []
         for seed in range(training.seed, training.seed + seeds):
             settings = replace(training, seed=seed)
-            config = Config.of(found, source, model, settings)
+            config = RunConfig.of(found, source, model, settings)
             place = output / f"seed-{seed}"
             writer = _tensorboard(place) if tensorboard and distributed.is_first() else None
             try:

@@ -11,8 +11,8 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from .._imports import progress_bar
 from .._loading import hidden
+from .._progress import progress_bar
 from ..bulk import (
     NothingReadError,
     OtherRunError,

@@ -10,11 +10,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from .._imports import progress_bar
+from .._progress import progress_bar
 from .._version import __version__
-from ..analysis.alignment import Views, align
-from ..analysis.invariant import circular_distance
-from ..analysis.pairs import KeptPairs
+from ..analysis.alignment import CachedTransforms, align, circular_distance
+from ..analysis.pairwise import PairwiseCheckpoint
 from ..bulk import Settings, Transforms
 from ..complexes import Complex
 from ..complexes.normalize import DivideBy, divisors
@@ -47,7 +46,7 @@ def in_plane(found: Transforms, p: float, quiet: bool) -> Tensor:
     return result + result.T
 
 
-def kept_pairs(output: Path, source: Listing, found: Transforms, p: float) -> KeptPairs:
+def kept_pairs(output: Path, source: Listing, found: Transforms, p: float) -> PairwiseCheckpoint:
     """The pairs that an earlier call for the same output finished, if it had the same files and settings."""
     origin = {
         "version": __version__,
@@ -57,10 +56,10 @@ def kept_pairs(output: Path, source: Listing, found: Transforms, p: float) -> Ke
         "settings": found.settings.as_dict(),
         "p": str(p),
     }
-    return KeptPairs(output, origin)
+    return PairwiseCheckpoint(output, origin)
 
 
-def in_space(found: Transforms, folder: Path, p: float, kept: KeptPairs, quiet: bool) -> Tensor:
+def in_space(found: Transforms, folder: Path, p: float, kept: PairwiseCheckpoint, quiet: bool) -> Tensor:
     """Distances ``[N, N]`` of the shapes in files, by the best of many rotations. Pairs that are kept are not done again."""
     settings, count = found.settings, len(found.names)
     pairs = list(combinations(range(count), 2))
@@ -84,18 +83,18 @@ def in_space(found: Transforms, folder: Path, p: float, kept: KeptPairs, quiet: 
     return result + result.T
 
 
-def _views(path: Path, settings: Settings) -> Views:
+def _views(path: Path, settings: Settings) -> CachedTransforms:
     config = settings.ect
     shape = read(path, dtype=torch.float64, **settings.reading).normalized(config.normalize)
     grid = (config.num_directions, config.num_thresholds, config.largest_height)
-    views = Views(shape, *grid)
-    return views if config.divide_by is None else Views(_divided(views, config.divide_by), *grid)
+    views = CachedTransforms(shape, *grid)
+    return views if config.divide_by is None else CachedTransforms(_divided(views, config.divide_by), *grid)
 
 
-def _divided(views: Views, divide_by: DivideBy) -> Complex:
+def _divided(views: CachedTransforms, divide_by: DivideBy) -> Complex:
     """The shape with weights that divide its transform. Its peak is that from everywhere: the same if the shape is turned."""
     shape = views.complex
     weights = shape.weights or tuple(torch.ones(n, dtype=torch.float64) for n in shape.counts)
-    seen = views.everywhere[None].double() if divide_by == "peak" else views.curves  # the others do not depend on it
+    seen = views.lookup[None].double() if divide_by == "peak" else views.transform  # the others do not depend on it
     size = divisors(seen, shape.offsets, divide_by)
     return Complex(shape.points, shape.simplices, weights=tuple(weight / size for weight in weights))

@@ -20,7 +20,7 @@ Indices = Tensor | Sequence[int] | slice
 class Dataset(data.Dataset[tuple[Complex, int]]):
     """Many labelled shapes in one :class:`Complex`.
 
-    ``dataset[i]`` is one shape and its label. ``dataclasses.replace(dataset, shapes=dataset.shapes.normalized("unit_ball"))`` is the same
+    ``dataset[i]`` is one shape and its label. ``dataclasses.replace(dataset, shapes=dataset.shapes.normalized())`` is the same
     data set with other shapes.
 
     Args:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._imports import progress
+from .._progress import progress
 from .places import cache_folder, mirror_folder, writing
 
 CHUNK = 1 << 18

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .._imports import progress
+from .._progress import progress
 from ..complexes import Complex, collate
 from ..io import READABLE, Failure, list_shapes, read_all
 from . import Dataset

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from .. import rotations
 from ..complexes import Complex, collate
 from ..complexes.simplices import faces, unique
-from ..training.augmentation import rotations
 from .dataset import Dataset
 
 CLASSES = ("sphere", "torus", "Möbius strip", "Klein bottle")
@@ -56,8 +56,8 @@ def manifolds(
     generator = torch.Generator().manual_seed(seed)
     make = _clouds if form == "points" else _meshes
     shapes = collate([make(label, num_shapes, num_points, generator) for label in range(len(CLASSES))])
-    turned = shapes.points[:, None] @ rotations(len(shapes), 3, generator)[shapes.batch]
-    points = turned[:, 0] + noise * torch.randn(shapes.points.shape, generator=generator, dtype=torch.float64)
+    rotated = shapes.points[:, None] @ rotations.random(len(shapes), 3, generator)[shapes.batch]
+    points = rotated[:, 0] + noise * torch.randn(shapes.points.shape, generator=generator, dtype=torch.float64)
     labels = torch.arange(len(CLASSES)).repeat_interleave(num_shapes)
     return Dataset(name, shapes.with_points(points.float()), labels, CLASSES)
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._imports import progress
+from .._progress import progress
 from ..complexes import Complex, collate
 from .dataset import Dataset
 from .download import Source, reading

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import directions as spheres
-from .._imports import progress_bar
+from .._progress import progress_bar
 from .._validation import positive
 from ..complexes import Complex, Shape
 from ..functional import ect

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from .._imports import progress_bar
+from .._progress import progress_bar
 from .._validation import positive
 from ..complexes import Complex, Shape
 from ..grid import MARGIN

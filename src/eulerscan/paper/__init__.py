@@ -1,1 +1,1 @@
-"""The experiments of the paper: plans (what to run), running, and rendering (tables and figures)."""
+"""The experiments of the paper: plans of runs, running them, and rendering tables and figures."""

@@ -1,4 +1,4 @@
-"""The figures of the section on optimisation: directions and points that are learned from a transform alone."""
+"""Figures of the section on optimization: directions and points learned from a transform alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUM_POINTS = 200
 
 
 def noisy_circle(generator: torch.Generator) -> Tensor:
-    """Points near a circle that does not have its centre at the origin, so that no two directions see the same."""
+    """Noisy points on a circle with its center off the origin, so that every direction has a different curve."""
     angles = 2 * torch.pi * torch.rand(NUM_POINTS, generator=generator)
     return 0.6 * _on_circle(angles) + torch.tensor([0.2, 0.1]) + NOISE * torch.randn(NUM_POINTS, 2, generator=generator)
 
@@ -33,16 +33,16 @@ def _on_circle(angles: Tensor) -> Tensor:
 
 
 def learn_directions(seed: int, folder: Path) -> dict[str, Any]:
-    """Directions that begin in one half of the circle, without the constraint to it.
+    """Learn directions that start in one half of the circle, without constraining them to unit length.
 
-    Plain descent, as in the paper, and then once more from better places.
+    Plain gradient descent, as in the paper, then a restart from better directions.
     """
     generator = torch.Generator().manual_seed(seed)
     cloud = noisy_circle(generator)
-    # Evenly spread, and halfway between the 256 places that a restart looks at: none of those is an answer.
-    wanted = _on_circle(2 * torch.pi / 32 * (torch.arange(32) + 1 / 16))
+    # Evenly spread, and halfway between the 256 candidates of a restart, none of which is a solution.
+    solution = _on_circle(2 * torch.pi / 32 * (torch.arange(32) + 1 / 16))
     start = _on_circle(torch.pi * torch.rand(32, generator=generator))
-    target = Transform.of(cloud, wanted, thresholds(32), scale=8.0)
+    target = Transform.of(cloud, solution, thresholds(32), scale=8.0)
     fit = fit_directions(cloud, target, start=start, on_sphere=False, steps=1500)
     if seed == 0:
         _draw_directions(cloud, start, fit, target, folder / "learn-directions")
@@ -52,14 +52,14 @@ def learn_directions(seed: int, folder: Path) -> dict[str, Any]:
 
 
 def learn_points(seed: int, folder: Path) -> dict[str, Any]:
-    """Random points that become a circle."""
+    """Learn points on a circle from random points."""
     generator = torch.Generator().manual_seed(seed)
     target, recorder = noisy_circle(generator), Recorder(every=10)
     fit = fit_points(target, callback=recorder, generator=generator)
     if seed == 0:
         states = recorder.best(fit)
-        for ending in ("png", "pdf"):
-            draw_points(states[0], fit.shape, Complex(target), folder / f"learn-points.{ending}")
+        for extension in ("png", "pdf"):
+            draw_points(states[0], fit.shape, Complex(target), folder / f"learn-points.{extension}")
         animate(states, Complex(target), folder / "learn-points.gif")
     return {"loss": fit.loss, "start_loss": fit.start_loss}
 
@@ -71,7 +71,7 @@ FIGURES: Mapping[str, Callable[[int, Path], dict[str, Any]]] = {
 
 
 def run_figure(name: str, seeds: int, folder: Path) -> list[dict[str, Any]]:
-    """Do the fits that ``<name>.jsonl`` lacks, a line each; the first seed draws the figure."""
+    """Run the fits that are missing in ``<name>.jsonl``, one line each. The first seed draws the figure."""
     lines = folder / f"{name}.jsonl"
     records = read(lines)
     done = {record["seed"] for record in records}
@@ -87,12 +87,12 @@ def run_figure(name: str, seeds: int, folder: Path) -> list[dict[str, Any]]:
 
 
 def _draw_directions(cloud: Tensor, start: Tensor, fit: Fit, target: Transform, path: Path) -> None:
-    """Directions before and after around the cloud; below them the transforms, and the wanted one."""
+    """Draw the cloud with the directions before and after, and below them the transforms and the target."""
     figure = plot.figure(10, 6)
     chosen = {"before": start, "after": fit.directions}
     transforms = {
         f"transform {title}": ect(cloud, vectors, target.thresholds, scale=target.scale)[0] for title, vectors in chosen.items()
-    } | {"wanted": target.values}
+    } | {"target": target.values}
     limits = plot.limits_of(*transforms.values())
     for column, (title, vectors) in enumerate(chosen.items()):
         ax = figure.add_subplot(2, 3, 1 + column)
@@ -107,5 +107,5 @@ def _draw_directions(cloud: Tensor, start: Tensor, fit: Fit, target: Transform, 
         losses.axvline(fit.settings["steps"], color="0.5", linestyle=":")
         losses.set_title("loss; restart dotted")
     losses.set(xlabel="step", ylabel="mean squared difference")
-    for ending in ("png", "pdf"):
-        plot.save(figure, path.with_suffix(f".{ending}"), dpi=150)
+    for extension in ("png", "pdf"):
+        plot.save(figure, path.with_suffix(f".{extension}"), dpi=150)

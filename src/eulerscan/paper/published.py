@@ -1,4 +1,4 @@
-"""What the paper reports: accuracy in per cent, mean and standard deviation, by experiment, row and column."""
+"""Numbers of the paper: accuracy in percent, mean and standard deviation, by experiment, row and column."""
 
 from __future__ import annotations
 
@@ -47,4 +47,4 @@ SECONDS: dict[str, float] = {
     "GraphSAGE": 113.12,
     "MLP": 22.74,
 }
-"""Seconds an epoch on MNIST superpixels as published: ECT rows on an RTX 3070 Ti, the others on a GTX 1080 Ti."""
+"""Published seconds per epoch on MNIST superpixels: ECT rows on an RTX 3070 Ti, the others on a GTX 1080 Ti."""

@@ -1,4 +1,4 @@
-"""From the lines of results to tables and figures, the paper's numbers beside ours."""
+"""Render results as tables and figures, with the paper's numbers beside ours."""
 
 from __future__ import annotations
 
@@ -17,46 +17,47 @@ Cells = dict[tuple[str, str], list[Record]]
 
 _NOTES = {
     "superpixels": (
-        "The graph neural networks of torch_geometric are here to be timed, on the same machine and in batches of the same "
-        "size; their accuracy is as published.",
-        "The paper's seconds an epoch are from graphics cards: its own from an RTX 3070 Ti, the others' from a GTX 1080 Ti. "
-        "Ours are from the processor below.",
-        "Graphs are turned and moved a little in training, for 40 epochs; the rows of meshes and of WECT do without, for 30.",
+        "The graph neural networks of torch_geometric are only timed, on the same machine and with the same batch size; their "
+        "accuracy is the published one.",
+        "The paper's seconds per epoch are from GPUs: an RTX 3070 Ti for its own rows, a GTX 1080 Ti for the others. Ours are "
+        "from the CPU below.",
+        "Graphs are augmented (rotated and jittered) and trained for 40 epochs; meshes and WECT are not augmented and trained "
+        "for 30.",
     ),
     "small-graphs": (
-        "Molecules are those without isomorphic copies (276, 237 and 578 graphs), as the paper's code had it; rows *with "
-        "copies* use the original sets (405, 467 and 756).",
-        "Every seed has a split of its own, 64 % for training, 16 % for validation, 20 % for testing, the same for all "
-        "models; the graph neural networks were trained here in the same way.",
-        "*Edges apart*: a curve of the vertices and one of the edges. On letters with a falling learning rate, as 65K has it; "
-        "4K alone has a constant one, which suits it better.",
-        "*15 x 4K*: fifteen networks that are trained by themselves, whose probabilities are averaged.",
-        "*ECT+SVM*: support vectors on curves in random directions of molecules whose coordinates are the distances from their "
-        "principal planes; its parameters are the support vectors it keeps.",
+        "Isomorphic duplicates of molecules are removed (276, 237 and 578 graphs remain), as in the paper's code; rows *with "
+        "isomorphic duplicates* use the original sets (405, 467 and 756).",
+        "Every seed has its own split, the same for all models: 64 % for training, 16 % for validation, 20 % for test. The "
+        "graph neural networks were trained here in the same way.",
+        "*Per-dimension channels*: separate curves for vertices and edges. On letters with an annealed learning rate, like "
+        "65K; only 4K has a constant one, which suits it better.",
+        "*15 x 4K*: an ensemble of fifteen networks, trained separately, whose probabilities are averaged.",
+        "*ECT+SVM*: an SVM on curves in random directions. The coordinates of a molecule are the distances from its principal "
+        "planes; the parameters are those of the support vectors.",
     ),
     "modelnet": (
         "The first 100 or 1000 of the 1024 points that the mirror holds for each object; official test split.",
-        "*Rings* goes beyond the paper: three convolutions along rings of directions round the upright axis, batch "
-        "normalisation, 40 epochs, clouds that are squeezed a little in training and show other points of the 1024 in every "
-        "epoch. *3 x rings*: three of them, whose probabilities are averaged.",
+        "*Rings* goes beyond the paper: three convolutions along rings of directions around the upright axis, batch "
+        "normalization, 40 epochs, clouds squeezed a little and subsampled anew from the 1024 points in every epoch of "
+        "training. *3 x rings*: an ensemble of three.",
     ),
 }
 
 
 def render(experiment: str, records: Sequence[Record], folder: Path) -> None:
-    """Write ``<experiment>.md``, ``.csv`` and, where the paper has a figure, ``.png`` and ``.pdf``.
+    """Write ``<experiment>.md``, ``.csv`` and, for a figure of the paper, ``.png`` and ``.pdf``.
 
     Args:
-        records: The lines of the runs of one plan: others may stand in the same file.
+        records: The records of the runs of one plan.
     """
     cells: Cells = {}
     for record in records:
         cells.setdefault((record["row"], record["column"]), []).append(record)
     header, rows = _table(experiment, cells)
     notes = [
-        "Accuracy on the test split in per cent: ours as mean ± standard deviation (number of seeds), the paper's in brackets.",
+        "Test accuracy in percent: mean ± standard deviation (number of seeds), and the paper's in brackets.",
         *_NOTES.get(experiment, ()),
-        f"{len(records)} runs, {sum(r['seconds'] for r in records) / 60:.0f} minutes of wall time; made by "
+        f"{len(records)} runs, {sum(r['seconds'] for r in records) / 60:.0f} minutes of wall time, by "
         f"`eulerscan reproduce {experiment}{' --as-published' * any('as published' in r['row'] for r in records)}`.",
         *sorted({_where(record) for record in records}),
     ]
@@ -68,7 +69,7 @@ def render(experiment: str, records: Sequence[Record], folder: Path) -> None:
 
 
 def _table(experiment: str, cells: Cells) -> tuple[list[str], list[list[str]]]:
-    """A row for each model, ours and the paper's; a column for each data set."""
+    """One row per model, ours and the paper's; one column per data set."""
     published = PUBLISHED.get(experiment, {})
     columns = list(dict.fromkeys([*(c for row in published.values() for c in row), *(c for _, c in cells)]))
     names = list(dict.fromkeys([*published, *(row for row, _ in cells)]))
@@ -76,16 +77,16 @@ def _table(experiment: str, cells: Cells) -> tuple[list[str], list[list[str]]]:
     header = ["", "parameters", *columns, "epochs", "s/epoch", *(["paper's s/epoch"] if timed else [])]
     rows = []
     for name in names:
-        mine = [record for (row, _), found in cells.items() if row == name for record in found]
-        row = [name, _span([r["parameters"] for r in mine])]
+        ours = [record for (row, _), found in cells.items() if row == name for record in found]
+        row = [name, _span([r["parameters"] for r in ours])]
         row += [_cell(cells.get((name, column), []), published.get(name, {}).get(column)) for column in columns]
-        row += [_span([r["epochs"] for r in mine]), _mean([r["seconds_per_epoch"] for r in mine])]
+        row += [_span([r["epochs"] for r in ours]), _mean([r["seconds_per_epoch"] for r in ours])]
         rows.append(row + ([f"{SECONDS[name]:.2f}" if name in SECONDS else ""] if timed else []))
     return header, rows
 
 
 def _flat(experiment: str, cells: Cells) -> tuple[list[str], list[list[Any]]]:
-    """A line for each cell, in numbers alone."""
+    """One line per cell."""
     header = ["row", "column", "runs", "accuracy", "std", "paper_accuracy", "paper_std", "parameters", "seconds_per_epoch"]
     published = PUBLISHED.get(experiment, {})
     rows = []
@@ -130,7 +131,7 @@ def _where(record: Record) -> str:
 
 
 def _draw_ablation(cells: Cells, folder: Path) -> None:
-    """Accuracy against the number of directions, with standard deviations."""
+    """Plot the accuracy against the number of directions, with standard deviations."""
     points = sorted((int(column), [r["test_accuracy"] for r in records]) for (_, column), records in cells.items())
     figure = plot.figure(5, 3)
     ax = figure.add_subplot()
@@ -142,8 +143,8 @@ def _draw_ablation(cells: Cells, folder: Path) -> None:
         capsize=3,
     )
     ax.set(xlabel="number of directions", ylabel="accuracy on Letter-low (%)")
-    for ending in ("png", "pdf"):
-        plot.save(figure, folder / f"ablation.{ending}", dpi=150)
+    for extension in ("png", "pdf"):
+        plot.save(figure, folder / f"ablation.{extension}", dpi=150)
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Run a plan: one line of JSON a run, and what is there already is not done again."""
+"""Run a plan: every run appends one JSON line to the results, and is not repeated."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ import torch
 from torch import nn
 
 from .. import datasets
-from .._imports import progress_bar
+from .._progress import progress_bar
 from .._version import __version__
 from ..datasets import Dataset
 from ..nn.models import Ensemble
 from ..training.config import ModelConfig
 from ..training.loop import Trained, evaluate, train
-from .classifiers import SupportVectors
-from .plans import GraphArchitecture, Run
+from .gnn import GNNConfig
+from .plans import Run
 from .quirks import as_published
+from .svm import SVM
 
 Record = dict[str, Any]
 
-APART = 1000  # the seeds of two members of a ensemble
+SEED_STRIDE = 1000  # between the seeds of the members of an ensemble
 
 
 def run_plan(plan: Sequence[Run], results: Path, *, work: Path) -> None:
-    """Do the runs of a plan that ``results`` lacks, and append a line for each.
+    """Execute the runs of a plan that are missing in ``results``, and append a line for each.
 
     Args:
-        plan: The runs, of one experiment.
-        results: File with one JSON object a line.
-        work: Folder for what a run needs to go on where it was interrupted; empty again when all is done.
+        plan: The runs of one experiment.
+        results: File with one JSON object per line.
+        work: Folder for checkpoints of the current run, which resumes from there. It is empty when the plan is finished.
     """
     done = {record["key"] for record in read(results)}
     todo = [run for run in plan if run.key not in done]
@@ -52,7 +53,7 @@ def run_plan(plan: Sequence[Run], results: Path, *, work: Path) -> None:
 
 
 def append(record: Record, results: Path) -> None:
-    """Add a line, after removing one that was cut off while it was written."""
+    """Append a line, replacing an incomplete last one."""
     results.parent.mkdir(parents=True, exist_ok=True)
     with results.open("a+b") as file:
         file.seek(0)
@@ -64,34 +65,34 @@ def append(record: Record, results: Path) -> None:
 
 
 def read(results: Path) -> list[Record]:
-    """The records of a file, without a last line that was cut off while it was written."""
+    """The records of a file, without an incomplete last line."""
     if not results.exists():
         return []
     return [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
 
 
 def execute(run: Run, folder: Path) -> Record:
-    """Train and test one model, or the members of a ensemble; returns its line."""
+    """Train and test one model or ensemble. Returns its record."""
     begin = time.perf_counter()
     dataset = _dataset(run.dataset, json.dumps(dict(run.data)), run.as_published, run.sample)
-    if isinstance(run.architecture, SupportVectors):
-        outcome = run.architecture.outcome(dataset, seed=run.training.seed)
+    if isinstance(run.model, SVM):
+        outcome = run.model.fit_and_score(dataset, seed=run.training.seed)
     else:
-        outcome = _trained(run, run.architecture, dataset, folder)
+        outcome = _train_and_score(run, run.model, dataset, folder)
     return {
         "key": run.key,
         "experiment": run.experiment,
         "row": run.row,
         "column": run.column,
         "dataset": run.dataset,
-        "model": run.architecture.model,
-        "preset": run.architecture.preset,
+        "model": run.model.model,
+        "preset": run.model.preset,
         "seed": run.training.seed,
         **outcome,
         "seconds": time.perf_counter() - begin,
         "settings": {
             "data": dict(run.data),
-            "architecture": asdict(run.architecture),
+            "model": asdict(run.model),
             "training": asdict(run.training),
             "as_published": run.as_published,
             "sample": run.sample,
@@ -102,22 +103,25 @@ def execute(run: Run, folder: Path) -> Record:
     }
 
 
-def _trained(run: Run, architecture: ModelConfig | GraphArchitecture, dataset: Dataset, folder: Path) -> Record:
-    """Size, scores and times of a network, or of the members of a ensemble."""
-    training = run.training
+def _train_and_score(run: Run, config: ModelConfig | GNNConfig, dataset: Dataset, folder: Path) -> Record:
+    """Size, scores and times of a network or an ensemble."""
     models: list[nn.Module] = []
     trained: list[Trained] = []
     for member in range(run.members or 1):
-        settings, own_folder = replace(training, seed=training.seed + APART * member), folder / str(member)
-        models.append(architecture.build(dataset.shapes.dim, len(dataset.classes), seed=settings.seed))
-        own_folder.mkdir(parents=True, exist_ok=True)
-        trained.append(train(models[-1], dataset, settings, own_folder))
+        training, checkpoints = replace(run.training, seed=run.training.seed + SEED_STRIDE * member), folder / str(member)
+        models.append(config.build(dataset.shapes.dim, len(dataset.classes), seed=training.seed))
+        checkpoints.mkdir(parents=True, exist_ok=True)
+        trained.append(train(models[-1], dataset, training, checkpoints))
     model = models[0] if run.members is None else Ensemble(models)
-    val_accuracy = 100 * evaluate(model, dataset, "val").accuracy if "val" in dataset.splits else None
-    scores = evaluate(model, dataset, "test").summary("test_") | {"val_accuracy": val_accuracy}
+    scores: Record = {}
+    if not run.timing_only:
+        splits = [split for split in ("val", "test") if split in dataset.splits]
+        metrics = {split: evaluate(model, dataset, split, num_points=run.training.num_points) for split in splits}
+        val_accuracy = 100 * metrics["val"].accuracy if "val" in metrics else None
+        scores = metrics["test"].summary("test_") | {"val_accuracy": val_accuracy}
     return {
         "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
-        **({} if run.timing_only else scores),
+        **scores,
         "epochs": len(trained[0].history),
         "best_epoch": trained[0].best_epoch,
         "seconds_per_epoch": sum(one.seconds_per_epoch for one in trained),
@@ -125,7 +129,7 @@ def _trained(run: Run, architecture: ModelConfig | GraphArchitecture, dataset: D
 
 
 def machine() -> dict[str, Any]:
-    """Where and with what it was measured."""
+    """Hardware and software that a run was measured with."""
     return {
         "processor": _processor(),
         "threads": torch.get_num_threads(),
@@ -144,7 +148,7 @@ def _processor() -> str:
 
 @lru_cache(maxsize=1)
 def _dataset(name: str, options: str, published: bool, sample: int | None) -> Dataset:
-    """Kept for the next run: plans go through the seeds of one data set after the other."""
+    """Load a data set. The last one is cached, since consecutive runs of a plan often share it."""
     dataset = datasets.load(name, **json.loads(options))
     if sample is not None:
         dataset = dataset.select(torch.cat([indices[:sample] for indices in dataset.splits.values()]))

@@ -1,1 +1,12 @@
-"""Training of classifiers: the loop, its settings, checkpoints and runs."""
+"""Training of classifiers: the loop, its configuration, checkpoints and runs.
+
+trained = train(model, dataset, TrainingConfig(epochs=20, augmentation=Augmentation(rotate=10)))
+evaluate(model, dataset, "test").accuracy
+"""
+
+from .augmentation import Augmentation
+from .config import ModelConfig, RunConfig, TrainingConfig
+from .loop import Trained, evaluate, train
+from .metrics import Metrics
+
+__all__ = ["Augmentation", "Metrics", "ModelConfig", "RunConfig", "Trained", "TrainingConfig", "evaluate", "train"]

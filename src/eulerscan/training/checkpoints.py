@@ -1,8 +1,12 @@
-"""Weights and the state of training as safetensors: whole files or none, and never a pickle."""
+"""Checkpoints: weights and training state as safetensors files, from which interrupted training resumes.
+
+Files are written atomically, and nothing is pickled.
+"""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,50 +15,107 @@ from torch.optim import Optimizer
 
 from .._imports import require
 from .._storage import replacing
+from . import distributed
+from .config import TrainingConfig
+
+Epoch = dict[str, Any]  # metrics of an epoch, by name
+
+
+class Checkpoints:
+    """The checkpoints of one training: in a folder, or only the best weights in memory.
+
+    Args:
+        folder: Folder of ``model.safetensors`` (best epoch), ``training.safetensors`` (last epoch) and ``metrics.jsonl`` (one
+            line per epoch); ``None`` keeps the best weights in memory.
+    """
+
+    def __init__(self, model: nn.Module, optimizer: Optimizer, config: TrainingConfig, folder: Path | None) -> None:
+        self.model, self.optimizer, self.config, self.folder = model, optimizer, config, folder
+        self.best: dict[str, Tensor] = {}
+
+    def resume(self) -> tuple[list[Epoch], int]:
+        """Load the last epoch of interrupted training. Returns its history and best epoch; ``([], 0)`` for new training."""
+        if self.folder is None or not (self.folder / "training.safetensors").exists():
+            return [], 0
+        progress = load_training(self.model, self.optimizer, self.folder / "training.safetensors")
+        try:
+            same = TrainingConfig.from_dict(progress["config"]) == self.config
+        except (TypeError, KeyError, ValueError):  # perhaps from a later version
+            same = False
+        if not same:
+            raise ValueError(f"{self.folder} holds training with other settings, so it cannot be resumed with these.")
+        history, best_epoch = progress["history"], progress["best_epoch"]
+        if distributed.is_first():
+            # Killed between the two files of an epoch, metrics.jsonl has a line too many.
+            lines = "".join(json.dumps(record) + "\n" for record in history)
+            (self.folder / "metrics.jsonl").write_text(lines, encoding="utf-8")
+        return history, best_epoch
+
+    def save_epoch(self, history: list[Epoch], best_epoch: int) -> None:
+        """Save the last epoch of ``history``, and its weights if it is the best one."""
+        is_best = best_epoch == len(history)
+        if self.folder is None:
+            if is_best:
+                self.best = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+            return
+        if distributed.is_first():
+            if is_best:
+                save_model(self.model, self.folder / "model.safetensors")
+            with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(history[-1]) + "\n")
+            # Last: if killed before this, the epoch is repeated and writes the same files.
+            progress = {"history": history, "best_epoch": best_epoch, "config": asdict(self.config)}
+            save_training(self.model, self.optimizer, progress, self.folder / "training.safetensors")
+
+    def restore_best(self) -> None:
+        """Load the weights of the best epoch into the model."""
+        distributed.barrier()
+        if self.folder is None:
+            self.model.load_state_dict(self.best)
+        else:
+            load_model(self.model, self.folder / "model.safetensors")
 
 
 def save_model(model: nn.Module, path: Path) -> None:
-    """Write the weights of a model."""
+    """Save the weights of a model."""
     _save(dict(model.state_dict()), path)
 
 
 def load_model(model: nn.Module, path: Path) -> None:
-    """Read weights into a model of the same sizes."""
+    """Load weights into a model of the same sizes."""
     tensors, _ = _load(path)
-    _put(model, tensors, path)
+    _load_state(model, tensors, path)
 
 
-def save_training(model: nn.Module, optimiser: Optimizer, progress: dict[str, Any], path: Path) -> None:
-    """Write all that is needed to go on: weights, what the optimiser remembers, and how far training has come."""
+def save_training(model: nn.Module, optimizer: Optimizer, progress: dict[str, Any], path: Path) -> None:
+    """Save what resuming needs: weights, optimizer state and progress."""
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
-    for index, memory in optimiser.state_dict()["state"].items():
-        tensors |= {f"optimiser.{index}.{name}": tensor for name, tensor in memory.items()}
+    for index, state in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{index}.{name}": tensor for name, tensor in state.items()}
     _save(tensors, path, progress)
 
 
-def load_training(model: nn.Module, optimiser: Optimizer, path: Path) -> dict[str, Any]:
-    """Read what :func:`save_training` wrote; returns the progress."""
+def load_training(model: nn.Module, optimizer: Optimizer, path: Path) -> dict[str, Any]:
+    """Load what :func:`save_training` saved. Returns the progress."""
     tensors, progress = _load(path)
     if progress is None:
-        raise ValueError(f"{path} holds no state of training.")
-    _put(model, {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}, path)
-    if not isinstance(progress, dict) or not {"history", "best_epoch", "settings"} <= set(progress):
-        raise ValueError(f"{path} is damaged: it does not say how far training has come.")
-    memory: dict[int, dict[str, Tensor]] = {}
+        raise ValueError(f"{path} holds no training state.")
+    _load_state(model, {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}, path)
+    if not isinstance(progress, dict) or not {"history", "best_epoch", "config"} <= set(progress):
+        raise ValueError(f"{path} is damaged: it lacks the progress of training.")
+    states: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
-        if name.startswith("optimiser."):
+        if name.startswith("optimizer."):
             _, index, key = name.split(".", 2)
-            memory.setdefault(int(index) if index.isdigit() else -1, {})[key] = tensor
-    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
-    fits = set(memory) == set(range(len(parameters))) and all(
-        {"exp_avg", "exp_avg_sq", "step"} <= set(memory[i]) and memory[i]["exp_avg"].shape == parameter.shape
+            states.setdefault(int(index) if index.isdigit() else -1, {})[key] = tensor
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    fits = set(states) == set(range(len(parameters))) and all(
+        {"exp_avg", "exp_avg_sq", "step"} <= set(states[i]) and states[i]["exp_avg"].shape == parameter.shape
         for i, parameter in enumerate(parameters)
     )
     if not fits:
-        raise ValueError(f"{path} is damaged: what it holds of the optimiser does not fit the model.")
-    state = optimiser.state_dict()
-    state["state"] = memory
-    optimiser.load_state_dict(state)
+        raise ValueError(f"{path} is damaged: its optimizer state does not fit the model.")
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": states})
     return progress
 
 
@@ -65,7 +126,7 @@ def _save(tensors: dict[str, Tensor], path: Path, progress: dict[str, Any] | Non
     try:
         with replacing(path) as partial:
             safetensors.save_file(contiguous, partial, metadata)
-    except package.SafetensorError as error:  # a full disk, for one
+    except package.SafetensorError as error:  # such as a full disk
         raise OSError(f"Could not write {path}: {error}.") from None
 
 
@@ -82,13 +143,14 @@ def _load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any] | None]:
         raise ValueError(f"{path} is damaged: {error}.") from None
 
 
-def _put(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
-    wanted = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
+def _load_state(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
+    """``load_state_dict``, with an error that names the file and one tensor."""
+    expected = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
     found = {name: list(tensor.shape) for name, tensor in tensors.items()}
-    for name in sorted({*wanted, *found}):
-        if wanted.get(name) != found.get(name):
+    for name in sorted({*expected, *found}):
+        if expected.get(name) != found.get(name):
             raise ValueError(
-                f"{path} does not fit the model: {name} is {found.get(name, 'absent')} there, "
-                f"the model needs {wanted.get(name, 'none')}."
+                f"{path} does not fit the model: {name} has shape {found.get(name, 'none')} in the file, "
+                f"{expected.get(name, 'none')} in the model."
             )
     model.load_state_dict(tensors)

@@ -1,29 +1,43 @@
-"""Configuration of a run: which model."""
+"""Configuration of a run: the model, the training, and the data."""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
+import inspect
+import json
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import torch
 
 from .. import directions
+from .._storage import replacing
+from .._validation import check_choice, positive
+from .._version import __version__
+from ..complexes import Complex
 from ..complexes.normalize import DivideBy, Normalize
+from ..datasets import Dataset
 from ..nn.layers import ECTLayer
 from ..nn.models import ECTCNN, MODELS, Classifier
+from ..nn.models.classifier import Preset
+from .augmentation import Augmentation
 from .rng import seeded
 
+Schedule = Literal["constant", "cosine"]
+SelectBy = Literal["accuracy", "balanced_accuracy", "macro_f1", "loss", "last"]
+Balance = Literal["none", "weights", "sampling"]
+
 _LAYER = ("scale", "learn_directions", "learn_thresholds", "learn_scale")
-_HEADS = {
-    "cnn": ("channels", "hidden", "dropout", "batch_norm", "circular", "num_rings", "conv_activation"),
-    "mlp": ("hidden", "dropout", "batch_norm"),
-    "deepsets": ("hidden", "dropout"),
-}
+_HEAD = ("channels", "hidden", "dropout", "batch_norm", "circular", "num_rings", "conv_activation")
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Which model. Options that are ``None`` are left to the preset, or else to the default of the model.
+    """Configuration of the model. An option that is ``None`` is taken from the preset, else it is the default of the model.
 
     Args:
         model: cnn, mlp or deepsets.
@@ -31,8 +45,8 @@ class ModelConfig:
         num_directions: Number of directions.
         num_thresholds: Number of thresholds in each direction.
         radius: Largest height.
-        scale: The paper's lambda. By default the sigmoid rises over one step between thresholds; the paper has 200.
-        random_directions: Draw the initial directions at random (by the seed) instead of evenly spread.
+        scale: Steepness of the sigmoid; the paper uses 200. Default: it rises over one step between thresholds.
+        random_directions: Start from random directions, drawn from the seed, instead of evenly spread ones.
         learn_directions: Learn the directions.
         learn_thresholds: Learn the thresholds.
         learn_scale: Learn the scale.
@@ -73,7 +87,7 @@ class ModelConfig:
     conv_activation: bool | None = None
 
     def build(self, dim: int, num_classes: int, *, seed: int = 0) -> Classifier:
-        """The model, initialized by ``seed``."""
+        """The model, with initial weights drawn from ``seed``."""
         if self.model not in MODELS:
             near = difflib.get_close_matches(self.model, MODELS, n=2, cutoff=0.4)
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
@@ -83,16 +97,15 @@ class ModelConfig:
             raise ValueError(f"preset of {self.model} must be one of {', '.join(cls.presets)}, got {self.preset!r}.")
         if self.random_directions and self.num_rings is not None:
             raise ValueError(f"num_rings must be None with random_directions, got {self.num_rings}.")
-        known = _HEADS[self.model]
-        for option in (name for name in _HEADS["cnn"] if name not in known and getattr(self, name) is not None):
-            raise ValueError(f"{option} must be None for the model {self.model!r}, which has no such option.")
-        preset = None if self.preset is None else cls.presets[self.preset]
-        head = dict(preset.head if preset else {}) | self._given(known)
-        num_directions = self.num_directions or (preset.num_directions if preset else 16)
-        num_thresholds = self.num_thresholds or (preset.num_thresholds if preset else 16)
-        first = None
+        options, known = self._given(_HEAD), inspect.signature(cls).parameters
+        if unknown := [name for name in options if name not in known]:
+            raise ValueError(f"{unknown[0]} must be None for the model {self.model!r}, got {options[unknown[0]]!r}.")
+        preset = Preset(16, 16) if self.preset is None else cls.presets[self.preset]
+        num_directions = preset.num_directions if self.num_directions is None else self.num_directions
+        num_thresholds = preset.num_thresholds if self.num_thresholds is None else self.num_thresholds
+        ordered = None
         if cls is ECTCNN and (self.circular or self.num_rings):
-            first = ECTCNN.initial_directions(dim, num_directions, circular=bool(self.circular), num_rings=self.num_rings)
+            ordered = ECTCNN.initial_directions(dim, num_directions, circular=bool(self.circular), num_rings=self.num_rings)
         make: Callable[..., Classifier] = cls
         with seeded(seed, 0):
             layer = ECTLayer(
@@ -100,7 +113,7 @@ class ModelConfig:
                 num_directions,
                 num_thresholds,
                 radius=self.radius,
-                directions=first,
+                directions=ordered,
                 normalize=self.normalize,
                 divide_by=self.divide_by,
                 variant="ect" if self.max_dim is None else "channels",
@@ -108,11 +121,158 @@ class ModelConfig:
                 max_dim=self.max_dim,
                 **self._given(_LAYER),
             )
-            made = make(layer, num_classes, **head)
+            model = make(layer, num_classes, **{**preset.head, **options})
             if self.random_directions:
                 layer.initial_directions = directions.random(num_directions, dim)
                 layer.reset_parameters()
-        return made
+        return model
 
     def _given(self, names: tuple[str, ...]) -> dict[str, Any]:
         return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """Configuration of the training.
+
+    Args:
+        epochs: Largest number of passes over the training split.
+        batch_size: Shapes in a batch, over all processes together.
+        learning_rate: Learning rate of AdamW.
+        schedule: Keep the learning rate constant, or anneal it to zero along a cosine.
+        weight_decay: Weight decay of AdamW.
+        clip: Clip the gradient to this norm. 0 disables clipping.
+        patience: Stop after this many epochs without a better validation score. 0 disables early stopping.
+        select_by: Validation score that selects the epoch to keep; the loss breaks ties. last keeps the last epoch: with a few
+            dozen validation shapes, the best score may be luck.
+        balance: For imbalanced classes: weight the loss by inverse class frequency (weights), or draw rare classes more often
+            (sampling).
+        num_points: Subsample point clouds to this many points: random ones in each epoch of training, the first ones for
+            validation, test and prediction. Curves grow with the number of points, so give clouds of different sizes the same
+            number.
+        augmentation: Random changes of the training shapes.
+        seed: Seed of initial weights, order, augmentation, dropout and subsampling.
+    """
+
+    epochs: int = 100
+    batch_size: int = 64
+    learning_rate: float = 1e-3
+    schedule: Schedule = "constant"
+    weight_decay: float = 0.0
+    clip: float = 5.0
+    patience: int = 0
+    select_by: SelectBy = "accuracy"
+    balance: Balance = "none"
+    num_points: int | None = None
+    augmentation: Augmentation = field(default_factory=Augmentation)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        positive(self.epochs, "epochs")
+        positive(self.batch_size, "batch_size")
+        if self.num_points is not None:
+            positive(self.num_points, "num_points")
+        for name in ("clip", "weight_decay", "patience", "seed"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be zero or more, got {getattr(self, name)}.")
+        if not 0 < self.learning_rate < math.inf:
+            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
+        check_choice(self.schedule, "schedule", get_args(Schedule))
+        check_choice(self.select_by, "select_by", get_args(SelectBy))
+        check_choice(self.balance, "balance", get_args(Balance))
+        if self.patience and self.select_by == "last":
+            raise ValueError(f"patience must be 0 with select_by='last', which waits for no score, got {self.patience}.")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> TrainingConfig:
+        """The inverse of ``dataclasses.asdict``. Missing options get their defaults."""
+        return cls(**{**values, "augmentation": Augmentation(**values["augmentation"])})
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that determines a run. It is stored as ``config.json``.
+
+    Attributes:
+        data: Source of the shapes: ``{"name": ..., "options": {...}}`` for a data set, or ``{"folder": ..., "seed": ...,
+            "options": {...}}``.
+        dim: Dimension of the points.
+        classes: Names of the classes.
+        fingerprint: Identifies the data: see :func:`fingerprint`.
+        shape_dims: Dimensions that occur among the training shapes: (0,) for clouds, (2,) for meshes, both for a mixture.
+    """
+
+    data: dict[str, Any]
+    dim: int
+    classes: tuple[str, ...]
+    fingerprint: str
+    shape_dims: tuple[int, ...]
+    model: ModelConfig = field(default_factory=ModelConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    version: str = __version__
+
+    @classmethod
+    def of(cls, dataset: Dataset, source: dict[str, Any], model: ModelConfig, training: TrainingConfig) -> RunConfig:
+        """The configuration of a run on ``dataset``, which was loaded from ``source``."""
+        shape_dims = _shape_dims(dataset.shapes[dataset.indices("train")])
+        return cls(source, dataset.shapes.dim, dataset.classes, fingerprint(dataset), shape_dims, model, training)
+
+    def write(self, path: Path) -> None:
+        with replacing(path) as partial:
+            partial.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> RunConfig:
+        if not path.is_file():
+            runs = sorted(folder.name for folder in path.parent.glob("seed-*"))
+            hint = f" It contains the runs {', '.join(runs)}." if runs else ""
+            raise FileNotFoundError(f"{path} is missing: {path.parent} is not the folder of a run.{hint}")
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            model: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value for name, value in values["model"].items()
+            }
+            return cls(
+                data={"options": {}, **values["data"]},
+                dim=int(values["dim"]),
+                classes=tuple(values["classes"]),
+                fingerprint=values["fingerprint"],
+                shape_dims=tuple(values["shape_dims"]),
+                model=ModelConfig(**model),
+                training=TrainingConfig.from_dict(values["training"]),
+                version=values["version"],
+            )
+        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is damaged, or from another version of eulerscan: {error!r}.") from None
+
+    def same_run(self, other: RunConfig) -> bool:
+        """Whether the two give the same result: they differ in the version at most."""
+        one, two = ({**asdict(config), "version": ""} for config in (self, other))
+        return json.dumps(one, sort_keys=True) == json.dumps(two, sort_keys=True)
+
+    def check_data(self, dataset: Dataset) -> None:
+        """Raise unless ``dataset`` is what the run was configured for."""
+        found = (dataset.shapes.dim, dataset.classes, fingerprint(dataset))
+        if found != (self.dim, self.classes, self.fingerprint):
+            raise ValueError(
+                f"{dataset.name} is not what the run was trained on: its shapes, classes or splits have changed, so test "
+                "shapes may have been trained on. Train again, or use predict."
+            )
+
+
+def fingerprint(dataset: Dataset) -> str:
+    """A hash of the sizes of the shapes, the labels and the splits.
+
+    A file added to a folder changes its split: shapes may move from training to test.
+    """
+    digest = hashlib.sha256()
+    for tensor in (dataset.shapes.offsets, dataset.labels, *dataset.splits.values()):
+        digest.update(tensor.cpu().numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _shape_dims(shapes: Complex) -> tuple[int, ...]:
+    """The dimensions of the shapes, each once. The dimension of a shape is that of its largest simplex."""
+    dims = torch.tensor([0, *(rows - 1 for rows in shapes.rows)])
+    occurs = shapes.offsets.cpu().diff(dim=1) > 0
+    return tuple((occurs * dims[:, None]).amax(dim=0).unique().tolist())

@@ -1,4 +1,4 @@
-"""Several processes that train one model together, started by ``torchrun``; alone, all of this does nothing."""
+"""Distributed training with ``torchrun``. In a single process, all of this does nothing."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from torch import Tensor, nn
 
 @contextmanager
 def process_group() -> Iterator[None]:
-    """Join the processes that ``torchrun`` started, if it did."""
+    """Join the process group of ``torchrun``, if it started this process."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield
         return
-    # Its functions have the group that is there when they are loaded as a default. Were that this one, its threads would
-    # outlive it, and now and then abort a process that ends.
+    # Its functions take the group that exists when the module is first imported as a default argument. If that were ours, its
+    # threads would outlive the group and occasionally abort the process at exit.
     importlib.import_module("torch.distributed.nn")
     dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     try:
@@ -30,52 +30,52 @@ def process_group() -> Iterator[None]:
 
 
 def device() -> torch.device:
-    """Where this process computes: on its own GPU if there are any."""
+    """The device of this process: its own GPU, if there are any."""
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if torch.cuda.is_available() else torch.device("cpu")
 
 
 def rank() -> int:
-    """The number of this process."""
+    """Rank of this process."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def world_size() -> int:
-    """How many processes there are."""
+    """Number of processes."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def is_first() -> bool:
-    """Whether this is the process that writes."""
+    """Whether this process has rank 0, which writes all files."""
     return rank() == 0
 
 
-def share(indices: Tensor) -> Tensor:
-    """What this process does of the work that all of them know."""
+def shard(indices: Tensor) -> Tensor:
+    """The indices of this process."""
     return indices[rank() :: world_size()]
 
 
-def add_up(tensor: Tensor) -> Tensor:
-    """The sum of what all processes have."""
+def all_reduce(tensor: Tensor) -> Tensor:
+    """The sum over all processes."""
     if dist.is_initialized():
         dist.all_reduce(tensor)
     return tensor
 
 
-def wait() -> None:
-    """Until all processes are here."""
+def barrier() -> None:
+    """Wait for all processes."""
     if dist.is_initialized():
         dist.barrier()
 
 
-def agree(model: nn.Module) -> None:
-    """What a model remembers beside its parameters, as running means are, becomes that of the first process everywhere."""
+def broadcast_buffers(model: nn.Module) -> None:
+    """Copy the buffers of the first process, such as running means, to all processes."""
     if dist.is_initialized():
         for buffer in model.buffers():
             dist.broadcast(buffer, src=0)
 
 
-def together(model: nn.Module) -> nn.Module:
-    """The model with gradients that are the mean over all processes."""
+def parallel(model: nn.Module) -> nn.Module:
+    """The model with gradients averaged over all processes."""
     if not dist.is_initialized():
         return model
     return cast(nn.Module, nn.parallel.DistributedDataParallel(model))

@@ -1,4 +1,4 @@
-"""Random numbers that follow from a few integers, and leave those of others alone."""
+"""Random numbers that depend on a few integers only, and leave torch's global state unchanged."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import torch
 
 
 def generator(*numbers: int) -> torch.Generator:
-    """A generator of its own for these numbers; any other numbers give independent ones."""
+    """A generator seeded by ``numbers``. Different numbers give independent generators."""
     return torch.Generator().manual_seed(_seed(*numbers))
 
 
 @contextmanager
 def seeded(*numbers: int) -> Iterator[None]:
-    """Inside, torch's own random numbers follow from ``numbers``; outside, nothing has happened."""
+    """Seed torch's global generator by ``numbers`` inside the block, and restore its state afterwards."""
     with torch.random.fork_rng():
         torch.manual_seed(_seed(*numbers))
         yield
