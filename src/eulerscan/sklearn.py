@@ -1,4 +1,4 @@
-"""The transform as a step of a scikit-learn pipeline: shapes in, a matrix of features out. No tensors needed."""
+"""A scikit-learn transformer: shapes in, a matrix of features out. No tensors needed."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ _Array = np.ndarray[Any, Any]
 class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: ignore[misc, name-defined]
     """Euler characteristic transforms as features: ``[n_shapes, num_directions * num_thresholds]``.
 
-    Row ``i`` is the transform of shape ``i``, direction after direction. It depends on nothing but that shape
-    and what :meth:`fit` learned, which is the dimension of space, and a radius or a number of channels where these are left
-    to the data. The weights of a shape count, if it has any.
+    Row ``i`` is the transform of shape ``i``, direction after direction. It depends only on that shape and on what :meth:`fit`
+    learned: the dimension of space and, if left to the data, the radius and the number of channels. Weighted shapes keep
+    their weights.
 
     Shapes may come as an array of clouds ``[n_shapes, n_points, dim]``; a list of arrays ``[n_points, dim]`` of any sizes, of
     :class:`Complex`, or of objects of torch_geometric, trimesh or networkx, mixed as you like; or one
     :class:`Complex` that holds them all.
 
     Args:
-        num_directions: Number of directions to look from. Not needed if ``directions`` are given.
+        num_directions: Number of directions. Ignored if ``directions`` are given.
         num_thresholds: Number of thresholds at which each curve is sampled, from ``-radius`` to ``radius``.
         radius: A number; ``"max"``, the largest norm of a vertex in :meth:`fit`; or ``"quantile"``, the ``quantile`` of the
-            largest norms of the shapes there. A learned radius is made larger by a tenth.
+            largest norms of the shapes there. A learned radius gets a margin of a tenth.
         quantile: From 0 to 1.
         scale: Steepness of the sigmoid that replaces the step; ``inf`` is the exact transform.
         variant: ``"ect"``; ``"sect"``, smoothed by integration; ``"superlevel"``, downward; or ``"channels"``, with vertices,
@@ -55,19 +55,20 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         derivative: Whether to take the difference of each curve from one threshold to the next.
         normalize: ``"unit_ball"`` centers each shape and scales it to norm 1. Use ``"center"`` if size matters, and ``None`` if
             position does too; the radius is then in the units of the shapes, and ``radius="max"`` finds it.
-        divide_by: What the transform of each shape is divided by: its number of ``"vertices"`` or ``"simplices"``, or its
-            ``"peak"``. A curve of a cloud grows with the number of points, so clouds of different sizes need ``"vertices"``.
+        divide_by: Divide the transform of each shape by its number of ``"vertices"`` or ``"simplices"``, or by its largest
+            absolute value (``"peak"``). The curve of a cloud grows with its number of points, so clouds of different sizes need
+            ``"vertices"``.
         directions: ``"uniform"``, evenly spread; ``"random"``; or an array ``[num_directions, dim]``.
         dim: For a matrix ``[n_shapes, n_features]``: each row is a cloud of ``n_features / dim`` points, coordinates of the
             first point first.
         dtype: Of the calculation and the features, ``"float64"`` or ``"float32"``.
-        n_jobs: Number of threads for parts of the shapes; the features are the same to the bit. One transform uses
-            several threads already, so it helps mostly where the shapes take time to convert.
-        random_state: Of random directions.
+        n_jobs: Number of threads over batches of shapes; the features are bit-identical. One transform is multithreaded
+            already, so it helps mostly if shapes take time to convert.
+        random_state: Seed or generator of random directions.
 
     Attributes:
-        dim_: Dimension of space.
-        radius_: Largest height that is looked at.
+        dim_: Dimension of the ambient space.
+        radius_: Largest height.
         directions_: ``[num_directions, dim]``.
         thresholds_: ``[num_thresholds]``.
         config_: The :class:`~eulerscan.ECTConfig` with these settings.
@@ -117,10 +118,10 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> ECTTransformer:  # noqa: N803
-        """Learn the dimension of space from the shapes, and the radius and the number of channels where they are wanted."""
+        """Learn the dimension of space and, if left to the data, the radius and the number of channels."""
         config = ECTConfig(
-            num_directions=_whole(self.num_directions, "num_directions"),
-            num_thresholds=_whole(self.num_thresholds, "num_thresholds"),
+            num_directions=_integer(self.num_directions, "num_directions"),
+            num_thresholds=_integer(self.num_thresholds, "num_thresholds"),
             scale=self.scale,
             variant=self.variant,
             derivative=self.derivative,
@@ -170,16 +171,16 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         return torch.float32 if self.dtype == "float32" else torch.float64
 
     def _parts(self, X: Any, *, reset: bool) -> Iterator[tuple[Any, int]]:  # noqa: N803
-        """The shapes, a few at a time, and the number of the first of them."""
+        """Batches of shapes, each with the index of its first shape."""
         shapes = self._shapes(X, reset=reset)
         for start in range(0, len(shapes), SHAPES_AT_ONCE):
             yield shapes[start : start + SHAPES_AT_ONCE], start
 
     def _shapes(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
-        """Something of which parts can be taken."""
+        """The shapes as something that can be sliced."""
         if self.dim is not None:
             matrix = _validation.validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
-            dim = _whole(self.dim, "dim")
+            dim = _integer(self.dim, "dim")
             if matrix.shape[1] % dim:
                 raise ValueError(f"X must have rows of points in dimension {dim}, got {matrix.shape[1]} features.")
             return matrix.reshape(len(matrix), -1, dim)
@@ -195,7 +196,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         return list(X) if isinstance(X, np.ndarray) else as_complex(X)
 
     def _complex(self, shapes: Any, start: int, dim: int | None) -> Complex:
-        """Shapes as they are looked at, of the dimension that the earlier ones had."""
+        """One complex of a batch of shapes, of dimension ``dim`` if that is known."""
         if isinstance(shapes, list | tuple):
             shapes = [self._one(shape, start + i, dim) for i, shape in enumerate(shapes)]
         elif isinstance(shapes, np.ndarray):
@@ -216,7 +217,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         if complex.num_complexes != 1 or dim not in (None, complex.dim):
             wanted = "one shape" if dim is None else f"one shape with points of dimension {dim}"
             raise ValueError(f"X[{number}] must be {wanted}, got {complex}.")
-        return complex.to("cpu", self._dtype)  # before they are joined, so that none changes the dtype of another
+        return complex.to("cpu", self._dtype)  # before collating, so that no shape changes the dtype of another
 
     def _features(self, shapes: Any, start: int) -> _Array:
         complex = self._complex(shapes, start, self.dim_)
@@ -236,8 +237,8 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
             raise ValueError(f'radius must be a number, "max" or "quantile", got {self.radius!r}.')
         if largest > self.radius:
             warnings.warn(
-                f"{np.mean(norms > self.radius):.0%} of the shapes reach beyond radius={self.radius:g}, where nothing is seen "
-                f'of them: up to {largest:.4g}. radius="max" looks at all, and normalize="unit_ball" brings them within 1.',
+                f"{np.mean(norms > self.radius):.0%} of the shapes reach beyond radius={self.radius:g}, up to {largest:.4g}, and "
+                'are cut off there. Use radius="max", or normalize="unit_ball".',
                 stacklevel=3,
             )
         return float(self.radius)
@@ -263,6 +264,6 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         return tags
 
 
-def _whole(number: Any, name: str) -> int:
-    """A grid of settings made by numpy has whole numbers of numpy."""
+def _integer(number: Any, name: str) -> int:
+    """An int; parameter grids made by NumPy have integers of NumPy."""
     return positive(int(number) if isinstance(number, np.integer) else number, name)

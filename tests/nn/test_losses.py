@@ -101,7 +101,7 @@ def test_the_state_is_saved_and_loaded():
         (lambda: ECTLoss(2, norm="l2"), "norm must be one of squared, absolute, largest, got 'l2'"),
         (lambda: ECTLoss(2, reduction=None), "reduction must be one of mean, sum, none, got None"),
         (lambda: ECTLoss(2, radius=0.0), "radius must be positive"),
-        (lambda: ECTLoss(2)(torch.rand(3, 2)), "target or its transform must be given, one of the two, got neither"),
+        (lambda: ECTLoss(2)(torch.rand(3, 2)), "target or transform.*got neither"),
         (lambda: ECTLoss(2)(torch.rand(3, 2), torch.rand(3, 3)), "dimension 2"),
         (lambda: ECTLoss(2)(torch.rand(2, 3, 2), torch.rand(3, 3, 2)), r"target must give a transform of shape \[2, 64, 64\]"),
         (lambda: ECTLoss(2)(torch.rand(3, 2), transform=torch.rand(1, 3, 3)), "Is it the result of transform"),

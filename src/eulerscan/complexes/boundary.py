@@ -1,4 +1,4 @@
-"""What is seen of a solid from outside."""
+"""The boundary of a solid: what is visible from outside."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from .simplices import faces, groups
 
 
 def outer_triangles(complex: Complex) -> Tensor:
-    """``[n]``: numbers of the triangles that are a face of fewer than two tetrahedra. Without tetrahedra these are all.
-
-    Two tetrahedra that share a face hide it.
+    """``[n]``: indices of the triangles that are a face of fewer than two tetrahedra; all triangles if there are none.
 
     >>> tetrahedra = Complex(torch.rand(5, 3), [torch.tensor([[0, 1], [1, 2], [2, 3], [3, 4]])]).closure()
     >>> len(outer_triangles(tetrahedra)), tetrahedra.counts
@@ -26,7 +24,7 @@ def outer_triangles(complex: Complex) -> Tensor:
 
 
 def occurrences(simplices: Tensor, among: Tensor) -> Tensor:
-    """``[n]``: how often each of the simplices ``[k, n]`` is among others ``[k, m]``, in whatever order of its vertices.
+    """``[n]``: number of occurrences of each simplex ``[k, n]`` among others ``[k, m]``, up to the order of vertices.
 
     >>> occurrences(torch.tensor([[0, 1], [1, 2]]), torch.tensor([[1, 0, 5], [0, 1, 6]]))
     tensor([2, 0])

@@ -1,4 +1,4 @@
-"""Packed storage of a :class:`~eulerscan.Complex`: complex after complex, in a few flat tensors (:mod:`~eulerscan.kernels.layout`)."""
+"""Packed storage of a :class:`~eulerscan.Complex`: a few flat tensors (:mod:`~eulerscan.kernels.layout`)."""
 
 from __future__ import annotations
 

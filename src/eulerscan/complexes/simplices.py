@@ -1,4 +1,4 @@
-"""Functions of the simplices of one dimension: integer tensors ``[k + 1, n]``, a simplex a column."""
+"""Simplices of one dimension: integer tensors ``[k + 1, n]``, a simplex a column."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import torch
 from torch import Tensor
 
 NAMES = {2: "edges", 3: "triangles", 4: "tetrahedra"}
-"""What simplices are called, by number of vertices."""
+"""Names of simplices, by number of vertices."""
 
 _LARGEST_KEY = 2**63 - 1
 
 
 def faces(simplices: Tensor) -> Tensor:
-    """All faces with one vertex less, ``[k, (k + 1) n]``; a face shared by two simplices appears twice."""
+    """All faces of codimension 1, ``[k, (k + 1) n]``; a face shared by two simplices appears twice."""
     rows = range(len(simplices))
     return torch.cat([simplices[[row for row in rows if row != left_out]] for left_out in rows], dim=1)
 
 
 def unique(simplices: Tensor) -> Tensor:
-    """Each simplex once, its vertices ascending, in lexicographic order; no self-loops and their like.
+    """Unique simplices, with sorted vertices, in lexicographic order; degenerate ones such as self-loops are removed.
 
     >>> unique(torch.tensor([[0, 1, 2, 3], [1, 0, 2, 1]]))
     tensor([[0, 1],
@@ -30,7 +30,7 @@ def unique(simplices: Tensor) -> Tensor:
 
 
 def missing(faces_of_simplices: Tensor, present: Tensor) -> Tensor:
-    """The columns of the first tensor that the second lacks, each once; vertices ascending."""
+    """The unique columns of the first tensor that are not in the second, with sorted vertices."""
     wanted = unique(faces_of_simplices)
     both = torch.cat([present.sort(dim=0).values, wanted], dim=1)
     first = _first_occurrences(both)
@@ -38,7 +38,7 @@ def missing(faces_of_simplices: Tensor, present: Tensor) -> Tensor:
 
 
 def _first_occurrences(columns: Tensor) -> Tensor:
-    """Positions of the different columns, first occurrence each, in lexicographic order of the columns."""
+    """Positions of the first occurrences of the unique columns, in lexicographic order of the columns."""
     group = groups(columns)
     if not len(group):
         return group
@@ -48,7 +48,7 @@ def _first_occurrences(columns: Tensor) -> Tensor:
 
 
 def groups(columns: Tensor) -> Tensor:
-    """``[n]``: the same number for equal columns, ascending in lexicographic order."""
+    """``[n]``: equal columns get the same index, ascending in lexicographic order."""
     groups: Tensor
     base = int(columns.max()) + 1 if columns.numel() else 1
     if base ** len(columns) > _LARGEST_KEY:

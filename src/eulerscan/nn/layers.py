@@ -49,12 +49,12 @@ class ECTLayer(nn.Module):
         max_dim: Dimension of the last channel, with ``variant="channels"``: 1 for graphs, 2 for meshes. The alternating sum of
             the channels, the Euler characteristic, says less than they do. ``torch.compile`` breaks its graph for meshes
             there, since it must know how many simplices there are of each dimension.
-        device, dtype: Of directions, thresholds and scale. Shapes and the result are converted to this dtype (at least float32).
+        device, dtype: Of directions, thresholds and scale. Shapes and result get this dtype (at least float32).
 
     Attributes:
         config: The :class:`~eulerscan.ECTConfig` of the layer.
 
-    The state dict has the keys ``weight`` (the directions), ``raw_thresholds`` (in any order) and ``log_scale``, learned or not.
+    The state dict has ``weight`` (the directions), ``raw_thresholds`` (in any order) and ``log_scale``, learned or not.
 
     Example:
         >>> layer = ECTLayer(dim=3, num_directions=32, num_thresholds=24)

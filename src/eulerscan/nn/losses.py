@@ -1,4 +1,4 @@
-"""The transform as an objective: how far two shapes are apart, and how rough a mesh is."""
+"""Losses: distance between the transforms of shapes, and smoothness of a mesh."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 class ECTLoss(nn.Module):
-    """Distance between the normalised transforms of shapes, as a loss or as a regulariser in any model.
+    """Distance between the normalized transforms of shapes, as a loss or as a regularizer in any model.
 
     By default the mean over directions and thresholds of the squared difference of the two transforms, each divided by the
-    number of vertices of its own shape, so that clouds of different sizes can be compared. The transform sums
-    over points: neither their order nor their number has to agree, and no points are matched to each other. Gradients
-    reach the points (and weights) of both arguments.
+    number of vertices of its own shape, so that clouds of different sizes are comparable. The transform sums over points, so
+    neither their order nor their number has to agree, and no points are matched. Gradients reach the points (and weights) of
+    both arguments.
 
     Args:
-        dim: Dimension of the space that holds the points.
-        num_directions: T. Not needed if ``directions`` are given.
+        dim: Dimension of the ambient space.
+        num_directions: T. Ignored if ``directions`` are given.
         num_thresholds: H, evenly spaced in ``[-radius, radius]``.
-        radius: Largest height that is looked at; points further out are seen only as being outside.
-        scale: Steepness of the sigmoid. By default ``8.8 / radius``, the 8 of the paper for a radius of 1.1: soft enough for a
-            point to be drawn over half of the ball, where a sharp transform draws it to the nearest threshold only.
-        directions: ``[T, dim]``; by default evenly spread over the sphere. Of clouds, half of it sees the same
-            (:func:`directions.half_sphere`); of graphs and meshes it does not, since an edge has the height of its upper end.
-        divide_by: As in :class:`ECTLayer`. For graphs and meshes with the same connectivity every choice is the same up
-            to a factor; for meshes of different resolution ``None`` is right, since their curves count pieces and holes.
+        radius: Largest height; points farther out only count as outside.
+        scale: Steepness of the sigmoid. By default ``8.8 / radius``, the paper's 8 for a radius of 1.1: soft enough to pull a
+            point across half of the ball, where a sharp transform pulls it only to the nearest threshold.
+        directions: ``[T, dim]``; by default evenly spread over the sphere. For clouds a half sphere suffices
+            (:func:`directions.half_sphere`); for graphs and meshes it does not, since an edge has the height of its upper end.
+        divide_by: As in :class:`ECTLayer`. For graphs and meshes of equal connectivity every choice is the same up to a factor;
+            for meshes of different resolution use ``None``, since their curves count components and holes.
         normalize: ``"unit_ball"`` makes the loss invariant to position and size, ``"center"`` to position alone.
         norm: ``"squared"`` is the mean squared difference, ``"absolute"`` the mean of its absolute value,
             ``"largest"`` the largest absolute value.
@@ -90,12 +90,12 @@ class ECTLoss(nn.Module):
         )
 
     def transform(self, shape: Shape) -> Tensor:
-        """The normalised transform ``[B, T, H]``, to be computed once for a target that stays."""
+        """The normalized transform ``[B, T, H]``: compute it once for a fixed target."""
         result: Tensor = self.layer(shape)
         return result
 
     def forward(self, shape: Shape, target: Shape | None = None, *, transform: Tensor | None = None) -> Tensor:
-        """How far ``shape`` is from ``target``, or from the ``transform`` of one.
+        """Distance of ``shape`` from ``target``, or from a given ``transform``.
 
         Args:
             shape: One or many complexes, or anything :func:`as_complex` understands.
@@ -104,7 +104,7 @@ class ECTLoss(nn.Module):
         """
         if (target is None) == (transform is None):
             got = "neither" if target is None else "both"
-            raise ValueError(f"target or its transform must be given, one of the two, got {got}.")
+            raise ValueError(f"target or transform must be given, exactly one of them, got {got}.")
         ours = self.transform(shape)
         theirs = self.transform(target) if transform is None else transform
         if theirs.shape[1:] != ours.shape[1:] or len(theirs) not in (1, len(ours)):
@@ -142,8 +142,8 @@ def edge_lengths(complex: Complex) -> Tensor:
 def edge_length_loss(complex: Complex, lengths: Tensor) -> Tensor:
     """Mean squared relative change of the edges from the given ``lengths`` ``[n]``: 0 for none, 1 for edges shrunk to nothing.
 
-    Added to another loss it keeps a mesh or graph from tearing or folding. :func:`edge_lengths` measures the lengths to keep.
-    Edges that had no length do not count.
+    As a regularizer it keeps a mesh or graph from tearing or folding. :func:`edge_lengths` measures the lengths to keep.
+    Edges of length 0 do not count.
     """
     now = edge_lengths(complex)
     if lengths.shape != now.shape:
@@ -154,22 +154,21 @@ def edge_length_loss(complex: Complex, lengths: Tensor) -> Tensor:
 
 
 def laplacian_loss(complex: Complex) -> Tensor:
-    """Roughness of a mesh or graph: how far vertices lie from the mean of their neighbours.
+    """Roughness of a mesh or graph: distance of vertices from the mean of their neighbors.
 
-    The mean squared distance, relative to the mean squared length of an edge, so that neither the size of the shape nor its
-    units matter. A flat regular mesh has almost none, a spike at every vertex gives about 1. Vertices without an edge
-    do not count.
+    The mean squared distance, relative to the mean squared edge length, so that neither size nor units matter. It is almost 0
+    for a flat regular mesh and about 1 for a spike at every vertex. Isolated vertices do not count.
 
     >>> six = torch.arange(6)
     >>> path = Complex(torch.stack([six.float(), torch.zeros(6)], dim=1), [torch.stack([six[:-1], six[1:]])])
-    >>> laplacian_loss(path)  # nothing but the two ends, each one edge away from its neighbour
+    >>> laplacian_loss(path)  # only the two ends are away from the mean of their neighbors
     tensor(0.3333)
     """
     points = complex.points
     tail, head = _edges(complex)
-    ends, neighbours = torch.cat([tail, head]), torch.cat([head, tail])
+    ends, neighbors = torch.cat([tail, head]), torch.cat([head, tail])
     degree = points.new_zeros(len(points)).index_add(0, ends, points.new_ones(len(ends)))
-    sums = torch.zeros_like(points).index_add(0, ends, points[neighbours])
+    sums = torch.zeros_like(points).index_add(0, ends, points[neighbors])
     connected = degree > 0
     away = points[connected] - sums[connected] / degree[connected, None]
     edges = (points[head] - points[tail]).square().sum(dim=1).mean()
@@ -178,6 +177,6 @@ def laplacian_loss(complex: Complex) -> Tensor:
 
 def _edges(complex: Complex) -> tuple[Tensor, Tensor]:
     if 2 not in complex.rows or complex.simplices[0].shape[1] == 0:
-        raise ValueError(f"complex must have edges for this, got {complex!r}. complex.closure() adds those of triangles.")
+        raise ValueError(f"complex must have edges, got {complex!r}. complex.closure() adds those of triangles.")
     tail, head = complex.simplices[0].long()
     return tail, head
