@@ -490,7 +490,7 @@ def test_an_interrupted_run_leaves_its_finished_parts(source, tmp_path):
 
 
 def test_a_machine_without_the_files_says_so(source, tmp_path):
-    elsewhere = source._replace(folder=tmp_path / "not-mounted")
+    elsewhere = replace(source, folder=tmp_path / "not-mounted")
     failures = transform_folder(elsewhere, SMALL, tmp_path / "out", shards=2)
     assert len(failures) == len(source.names)
     assert "part-00000.parquet is not done" in failures[0].reason

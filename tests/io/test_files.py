@@ -1,3 +1,6 @@
+import io
+import sys
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -7,8 +10,11 @@ from PIL import Image
 from writing import FORMATS, MESHES, PLY, RING, array, arrays, picture, save, written
 
 import eulerscan as es
-from eulerscan.convert import from_image
-from eulerscan.io import READABLE
+from eulerscan.complexes.packed import pack
+from eulerscan.convert import from_image, from_trimesh
+from eulerscan.io import READABLE, read_many
+from eulerscan.io.formats import load
+from eulerscan.io.mesh import load_geometries, parse_mesh, read_mesh
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -198,3 +204,70 @@ def test_numbers_too_large_to_be_true_are_a_damaged_file(tmp_path):
     (tmp_path / "a.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 99999999999999999999999\n")
     with pytest.raises(ValueError, match=r"a.obj"):
         es.read(tmp_path / "a.obj")
+
+
+NODE = nx.Graph()
+NODE.add_node(0, x=1.0, y=2.0)
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The files that are opened, one entry each time."""
+    paths, real = [], io.open
+
+    def counting(file, *arguments, **options):
+        paths.append(str(file))
+        return real(file, *arguments, **options)
+
+    monkeypatch.setattr("builtins.open", counting)
+    monkeypatch.setattr(io, "open", counting)
+    return paths
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *((f"a.{format}", trimesh.creation.box().export(file_type=format)) for format in ("ply", "obj", "off", "stl", "glb")),
+        ("text.ply", trimesh.creation.box().export(file_type="ply", encoding="ascii")),
+        ("a.csv", "0,0\n1,0\n"),
+        ("wide.csv", "id,x1,y1,x2,y2\na,0,0,1,1\nb,0,0,1,2\n"),
+        ("a.tps", "LM=1\n0 0\n"),
+        ("a.xyz", "0 0 0\n1 0 0\n"),
+        ("a.npy", array(np.zeros((4, 2)))),
+        ("a.npz", arrays(points=np.zeros((4, 2)), edges=np.array([[0], [1]]))),
+        ("a.gml", "graph [ node [ id 0 x 1.0 y 2.0 ] ]"),
+        ("a.graphml", "\n".join(nx.generate_graphml(NODE))),
+        ("a.png", picture("png")),
+        ("a.tif", picture("tiff")),
+    ],
+)
+def test_a_file_is_opened_once(name, content, opened, tmp_path):
+    path = written(tmp_path, name, content)
+    opened.clear()
+    es.read(path)
+    assert opened == [str(path)]
+    opened.clear()
+    read_many([path, path])
+    assert opened == [str(path)] * 2
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_mesh_is_packed_once(format, tmp_path, monkeypatch):
+    packed = []
+    monkeypatch.setattr(sys.modules["eulerscan.complexes.complex"], "pack", lambda *parts: packed.append(parts) or pack(*parts))
+    path = save(MESHES["torus"], tmp_path, format)
+    assert es.read(path).counts[2] == len(MESHES["torus"].faces)
+    assert len(packed) == 1
+
+
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize("name", MESHES)
+@pytest.mark.parametrize("format", ["ply", "off", "stl"])
+def test_our_parser_reads_the_same_as_trimesh(format, name, merge, tmp_path):
+    file = load(save(MESHES[name], tmp_path, format))
+    assert parse_mesh(file) is not None
+    ours = read_mesh(file, merge=merge, dtype=torch.float64).packed
+    theirs = from_trimesh(load_geometries(file), merge=merge, dtype=torch.float64).packed
+    assert ours.rows == theirs.rows
+    for field in ("points", "offsets", "simplices"):
+        torch.testing.assert_close(getattr(ours, field), getattr(theirs, field), rtol=0, atol=0)
