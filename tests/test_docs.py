@@ -1,4 +1,4 @@
-"""The documentation builds, says what there is, and what it tells people to type works."""
+"""The documentation builds, lists every public name, and its code and commands run."""
 
 import doctest
 import functools
@@ -20,28 +20,15 @@ from eulerscan.cli.main import main
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "_made" not in path.parts)
-TEXTS = [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md"))]
-# Pages whose commands are quick enough to be run in order, together with their Python. Of all others they are only parsed.
+TEXTS = [*PAGES, *ROOT.glob("*.md"), ROOT / "results/README.md"]
+# Pages whose commands are quick enough to run in order, together with their Python. Commands of other pages are only parsed.
 RUN = {"guides/files.md"}
-# Pages whose Python needs a cluster: it is only compiled.
+# Pages whose Python needs a cluster, so it is only compiled.
 NOT_RUN = {"many-machines.md"}
 SHELLS = ("sh", "bash")
 # Modules that people import; what they define without an underscore, or list in __all__, is public.
-PUBLIC = [
-    "",
-    "advising",
-    "augmentation",
-    "bulk",
-    "convert",
-    "datasets",
-    "directions",
-    "distances",
-    "fitting",
-    "invariant",
-    "losses",
-    "metrics",
-]
-PUBLIC += ["models", "plot", "sklearn", "testing", "training"]
+PUBLIC = ["", "analysis", "bulk", "convert", "datasets", "directions", "fitting", "io", "nn.losses", "nn.models", "plot"]
+PUBLIC += ["sklearn", "testing", "training.augmentation", "training.loop", "training.metrics"]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -81,7 +68,7 @@ def test_the_code_of_a_page_runs_in_order(page, tmp_path, monkeypatch):
 
 
 def check_outputs(text: str, namespace: dict[str, object], name: str) -> None:
-    """What is printed must be what the page says."""
+    """The output must be what the page shows."""
     example = doctest.DocTestParser().get_doctest(text, namespace, name, name, 0)
     report: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
@@ -102,7 +89,7 @@ def test_every_command_on_a_page_is_understood(page, monkeypatch):
         return call
 
     for name, command in commands.COMMANDS.items():
-        if name != "data":  # those without a command of their own are harmless
+        if name != "data":  # its subcommands are harmless
             monkeypatch.setitem(commands.COMMANDS, name, recorded(command))
     expected = [words for _, text in blocks(page, *SHELLS) for words in command_lines(text)]
     for words in expected:
@@ -193,7 +180,7 @@ def test_every_public_name_is_documented_and_has_a_docstring():
 
 
 def public(module: ModuleType) -> dict[str, object]:
-    """What a module offers: what it lists, or else the functions and classes that it defines without an underscore."""
+    """The public names of a module: its ``__all__``, else the functions and classes that it defines without an underscore."""
     if hasattr(module, "__all__"):
         found = {name: getattr(module, name) for name in module.__all__}
         return {name: thing for name, thing in found.items() if not isinstance(thing, ModuleType)}
@@ -213,5 +200,18 @@ def test_every_command_has_its_help_on_the_page_of_commands():
 
 
 def test_every_module_that_the_package_offers_is_public_here():
-    offered = {name for name in es.__all__ if isinstance(getattr(es, name), ModuleType)}
-    assert offered <= set(PUBLIC)
+    offered = {getattr(es, name).__name__ for name in es.__all__ if isinstance(getattr(es, name), ModuleType)}
+    assert offered <= {f"eulerscan.{name}" for name in PUBLIC}
+
+
+def test_the_places_to_extend_exist():
+    """Each row of the table names a folder for the new file, and the file where it is registered."""
+    text = (DOCS / "extending.md").read_text("utf-8")
+    rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| a ") or line.startswith("| objects")]
+    assert len(rows) == 6
+    for thing, new, register, tests in rows:
+        assert (ROOT / re.search(r"`(.*)<", new)[1]).is_dir(), thing
+        assert (ROOT / tests.strip(" `")).exists(), thing
+        for name, file in re.findall(r"(?:`(\w+)` in )?`([\w/]+\.py)`", register):
+            source = (ROOT / "src" / "eulerscan" / file).read_text("utf-8")
+            assert re.search(rf"^(def )?{name}\b", source, flags=re.MULTILINE), thing

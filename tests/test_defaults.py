@@ -1,0 +1,136 @@
+"""The table of defaults in the documentation says what the code does."""
+
+import ast
+import inspect
+import math
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import torch
+
+import eulerscan as es
+from eulerscan.cli.distances import distances
+from eulerscan.cli.explore import explore
+from eulerscan.cli.fit import fit
+from eulerscan.cli.plot import plot
+from eulerscan.cli.transform import transform
+from eulerscan.explorer import page
+from eulerscan.fitting import fit_points
+from eulerscan.grid import scale_of_step, soft_scale
+from eulerscan.nn import ECTLoss
+from eulerscan.nn.models import MODELS
+from eulerscan.plot.overview import draw_overview
+from eulerscan.training.config import ModelConfig
+
+PAGE = Path(__file__).parents[1] / "docs" / "defaults.md"
+OPTIONS = [field.name for field in fields(es.ECTConfig)]
+
+
+def arguments(function) -> dict[str, object]:
+    return {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
+
+
+def columns() -> dict[str, dict[str, object]]:
+    """The defaults of each column of the table, by the name in its header."""
+    found = {
+        "ECTConfig": arguments(es.ECTConfig),
+        "ECTLayer": arguments(es.ECTLayer),
+        "models": arguments(ModelConfig),
+        "ECTLoss": arguments(ECTLoss),
+        "rotation_distance": arguments(es.analysis.rotation_distance),
+        "fit_points": arguments(fit_points),
+        "plot": vars(arguments(draw_overview)["config"]),
+        "explore": vars(arguments(page)["config"]),
+    }
+    sklearn = pytest.importorskip("eulerscan.sklearn", reason="scikit-learn is not installed", exc_type=ImportError)
+    return found | {"ECTTransformer": arguments(sklearn.ECTTransformer)}
+
+
+def table() -> tuple[list[str], dict[str, list[str]]]:
+    lines = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("|")]
+    header, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+    return header[1:], {row[0].strip("`"): row[1:] for row in rows}
+
+
+def literal(text: str) -> object:
+    return math.inf if text == "inf" else ast.literal_eval(text)
+
+
+def test_the_table_has_a_row_for_every_option():
+    assert list(table()[1]) == OPTIONS
+
+
+def test_every_cell_is_the_default_of_the_code():
+    header, rows = table()
+    known = columns()
+    names = [next(name for name in known if re.search(rf"\b{name}\b", title)) for title in header]
+    assert sorted(names) == sorted(known)
+    wrong = []
+    for option, cells in rows.items():
+        for name, cell in zip(names, cells, strict=True):
+            code = re.match(r"`([^`]+)`(: |$)", cell)
+            if code is None:
+                right = cell.startswith("fixed: ") and option not in known[name]
+            else:
+                right = option in known[name] and literal(code[1]) == known[name][option]
+            if not right:
+                wrong.append(f"{name}, {option}: {cell!r}, the code has {known[name].get(option, 'no such argument')!r}")
+    assert not wrong
+
+
+def test_commands_have_the_defaults_of_their_column():
+    assert arguments(transform)["ect"] == arguments(distances)["ect"] == es.ECTConfig()
+    assert arguments(plot)["ect"] == arguments(draw_overview)["config"]
+    assert arguments(explore)["ect"] == arguments(page)["config"]
+    for name in ("num_directions", "num_thresholds"):
+        assert arguments(fit)[name] == arguments(fit_points)[name]
+
+
+def test_a_radius_is_that_of_the_unit_ball_or_required():
+    assert es.ECTConfig().largest_height == 1.1
+    for normalize in ("center", None):
+        with pytest.raises(ValueError, match="radius"):
+            _ = es.ECTConfig(normalize=normalize).largest_height
+
+
+def test_the_radius_of_a_figure_is_that_of_the_shapes():
+    shapes = [es.Complex(torch.tensor([[3.0, 4.0]])), es.Complex(torch.tensor([[0.0, 1.0]]))]
+    assert es.ECTConfig(normalize=None).with_radius_of(*shapes).radius == pytest.approx(5.5)
+
+
+def test_the_scale_of_a_layer_is_one_step_and_that_of_a_loss_is_softer():
+    assert es.ECTLayer(2).config.scale == scale_of_step(16, 1.1)
+    assert ECTLoss(2, radius=2.0).layer.config.scale == soft_scale(2.0) == pytest.approx(8.8 / 2.0)
+
+
+def test_models_of_a_preset_and_of_the_command_line_have_the_same_layer():
+    for name, model in MODELS.items():
+        for preset, size in model.presets.items():
+            made = model.from_preset(preset, dim=2, num_classes=3).layer
+            assert made.config == ModelConfig(name, preset).build(2, 3).layer.config
+            assert (made.config.num_directions, made.config.num_thresholds) == (size.num_directions, size.num_thresholds)
+            assert made.config.scale == scale_of_step(size.num_thresholds, 1.1)
+        config = ModelConfig(name).build(2, 3).layer.config
+        assert (config.num_directions, config.num_thresholds, config.variant) == (16, 16, "ect")
+        assert ModelConfig(name, max_dim=1).build(2, 3).layer.config.variant == "channels"
+
+
+def test_channels_of_a_layer_must_be_given_and_those_of_a_configuration_follow_the_space():
+    assert es.ECTConfig(variant="channels").num_channels(3) == 4
+    with pytest.raises(ValueError, match="max_dim"):
+        es.ECTLayer(2, variant="channels")
+
+
+@pytest.mark.parametrize(("dim", "count"), [(2, 64), (3, 128)])
+def test_a_fit_has_more_directions_in_space(dim, count, monkeypatch):
+    spread, asked = es.directions.half_sphere, []
+
+    def recorded(n, *args, **options):
+        asked.append(n)
+        return spread(n, *args, **options)
+
+    monkeypatch.setattr(es.directions, "half_sphere", recorded)
+    fit_points(torch.rand(5, dim), steps=1, num_thresholds=4, progress=False)
+    assert asked == [count]
