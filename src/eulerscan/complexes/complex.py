@@ -223,9 +223,11 @@ class Complex:
         """Each complex moved to the unit ball, or only centered; no complex depends on another one of the batch.
 
         Args:
-            normalize: ``"unit_ball"`` moves the mean of the vertices to the origin and scales the largest norm to 1;
-                ``"center"`` keeps the size; ``None`` returns the complex as it is. A single point, or coincident points, go
-                to 0.
+            normalize: ``"unit_ball"`` moves the centroid to the origin and scales the largest norm to 1. The centroid is that
+                of the shape, not of its vertices: by length for graphs, by area for meshes, by volume for solids, so that it
+                does not depend on the mesh. ``"center"`` keeps the size. ``"vertices"`` is the unit ball about the mean of the
+                vertices, as in the paper. ``None`` returns the complex as it is. Weights do not count. A single point, or
+                coincident points, go to 0.
 
         Example:
             >>> pair = Complex(torch.tensor([[5.0, 1.0], [9.0, 1.0]]))
@@ -234,7 +236,7 @@ class Complex:
             >>> pair.normalized("center").points.tolist()
             [[-2.0, 0.0], [2.0, 0.0]]
         """
-        return self if normalize is None else self._replace(points=normalized(self.points, self.offsets[0], normalize))
+        return self if normalize is None else self._replace(points=normalized(self.packed, normalize))
 
     def largest_norms(self) -> Tensor:
         """``[B]``: norm of the vertex farthest from the origin, 0 for an empty complex."""

@@ -8,10 +8,15 @@ import torch
 from torch import Tensor
 
 from .._validation import check_choice
-from ..kernels.layout import owners
+from ..kernels.layout import owners, split_simplices
+from .packed import Packed
 
-Normalize = Literal["unit_ball", "center"]
-"""``"unit_ball"`` centers a shape and scales it to largest norm 1; ``"center"`` only centers it."""
+Normalize = Literal["unit_ball", "center", "vertices"]
+"""``"unit_ball"`` centers a shape at its centroid and scales it to largest norm 1; ``"center"`` only centers it. The centroid is
+that of the shape itself and does not depend on its mesh. ``"vertices"`` is the unit ball about the mean of the vertices."""
+
+AT_ONCE = 1 << 18  # simplices
+DEGENERATE = 1e-9  # measure of a shape of diameter 1 that is taken for 0
 
 DivideBy = Literal["vertices", "simplices", "peak"]
 """The transform of a shape is divided by its number of vertices or simplices, or by its largest absolute value."""
@@ -27,20 +32,80 @@ def check_divide_by(divide_by: str | None) -> None:
     check_choice(divide_by, "divide_by", get_args(DivideBy), optional=True)
 
 
-def normalized(points: Tensor, offsets: Tensor, normalize: Normalize) -> Tensor:
-    """Center each cloud of a batch, or move it to the unit ball. ``offsets [B + 1]`` separates the clouds."""
+def normalized(packed: Packed, normalize: Normalize) -> Tensor:
+    """Coordinates ``[V, dim]`` of each complex of a batch, centered or moved to the unit ball."""
     check_normalize(normalize)
+    points, offsets = packed.points, packed.offsets[0]
     batch = owners(offsets, len(points))
-    # Relative to one of its own points, a cloud of coincident points is exactly zero.
+    # Relative to one of its own points, a complex of coincident points is exactly zero.
     points = points - points[offsets[batch]]
-    wide = torch.promote_types(points.dtype, torch.float32)  # a sum in half precision would overflow
-    sums = points.new_zeros(len(offsets) - 1, points.shape[1], dtype=wide).index_add(0, batch, points.to(wide))
-    points = points - (sums / offsets.diff().clamp(min=1).unsqueeze(1)).to(points.dtype)[batch]
+    centers = centroids(packed._replace(points=points), by_measure=normalize != "vertices")
+    points = points - centers.to(points.dtype)[batch]
     if normalize == "center":
         return points
     # Twice, since norms of very large or very small coordinates would overflow or vanish.
     points = points / nonzero(segment_max(points.abs().amax(dim=1), offsets))[batch, None]
     return points / nonzero(segment_max(torch.linalg.vector_norm(points, dim=1), offsets))[batch, None]
+
+
+def centroids(packed: Packed, *, by_measure: bool = True) -> Tensor:
+    """``[B, dim]``: center of mass of each complex, in float64.
+
+    The mass is that of the simplices of the largest dimension that have any: edges count by length, triangles by area,
+    tetrahedra by volume. Points, and complexes whose simplices are all degenerate, have the mean of their vertices. So
+    refining a mesh does not move its centroid. Weights do not count.
+    """
+    points, offsets, rows, simplices, _ = packed
+    points = points if points.device.type == "mps" else points.double()  # a device without float64
+    batch, count = owners(offsets[0], len(points)), offsets.shape[1] - 1
+    sums = points.new_zeros(count, points.shape[1]).index_add(0, batch, points)
+    centers = sums / offsets[0].diff().clamp(min=1).unsqueeze(1)
+    if not by_measure or not rows:
+        return centers
+    # Coordinates of about 1, so that no power of them overflows or vanishes.
+    size = nonzero(segment_max(points.detach().abs().amax(dim=1), offsets[0]))
+    points = points / size[batch, None]
+    done = torch.zeros(count, dtype=torch.bool, device=points.device)
+    levels = split_simplices(simplices, rows, [n // r for r, n in zip(rows, _lengths(simplices, offsets, rows), strict=True)])
+    for columns, bounds in reversed([*zip(levels, offsets[1:], strict=True)]):
+        if len(columns) - 1 > points.shape[1] or (points.is_cpu and bool(done.all())):
+            continue
+        mass, moment = _masses(points, columns, bounds)
+        usable = ~done & (mass > DEGENERATE)
+        found = size[:, None] * moment / torch.where(usable, mass, 1.0)[:, None]
+        centers, done = torch.where(usable[:, None], found, centers), done | usable
+    return centers
+
+
+def _masses(points: Tensor, columns: Tensor, bounds: Tensor) -> tuple[Tensor, Tensor]:
+    """Total measure ``[B]`` of the simplices ``[k + 1, n]`` of each complex, up to a factor, and its moment ``[B, dim]``."""
+    mass, moment = points.new_zeros(len(bounds) - 1), points.new_zeros(len(bounds) - 1, points.shape[1])
+    owner = owners(bounds, columns.shape[1])
+    for part, own in zip(columns.split(AT_ONCE, dim=1), owner.split(AT_ONCE), strict=True):
+        corners = points[part]
+        measure = _measure(corners[1:] - corners[0])
+        mass = mass.index_add(0, own, measure)
+        moment = moment.index_add(0, own, measure[:, None] * corners.mean(dim=0))
+    return mass, moment
+
+
+def _measure(edges: Tensor) -> Tensor:
+    """``[n]``: k! times the volume of the simplices with the edge vectors ``[k, n, dim]`` from one of their vertices."""
+    if len(edges) == 1:
+        return torch.linalg.vector_norm(edges[0], dim=1)
+    if len(edges) == edges.shape[2]:
+        return torch.linalg.det(edges.transpose(0, 1)).abs()
+    vectors = edges.transpose(0, 1)
+    square = torch.linalg.det(vectors @ vectors.transpose(1, 2))
+    positive = square > 0  # the square root has no derivative at 0
+    return torch.where(positive, torch.where(positive, square, 1.0).sqrt(), 0.0)
+
+
+def _lengths(simplices: Tensor, offsets: Tensor, rows: tuple[int, ...]) -> list[int]:
+    """Entries of each level; known from shapes alone if there is one level, so that no device is synchronized."""
+    if len(rows) == 1:
+        return [simplices.shape[0]]
+    return [r * n for r, n in zip(rows, offsets[1:, -1].tolist(), strict=True)]
 
 
 def divisors(transform: Tensor, offsets: Tensor, divide_by: DivideBy) -> Tensor:
