@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ..complexes import Complex, collate
-from ..complexes.packed import Packed
+from ..complexes.packed import Packed, pack
 
 _Array = np.ndarray[Any, Any]
 _Chain = tuple[tuple[int, ...], ...]  # sets of axes, each a subset of the next
@@ -40,6 +40,58 @@ def chains(axes: int) -> tuple[tuple[_Chain, ...], ...]:
 def cubes(values: _Array) -> Complex:
     """Every pixel as a unit cube around its position, from -1/2 to 1/2. ``values`` as in :func:`lattice_points`."""
     return _in_blocks(values, _Cubes)
+
+
+def squares(mask: _Array) -> Complex:
+    """The union of the unit squares around the foreground pixels ``[N, rows, columns]``, in as few triangles as its outline needs.
+
+    The triangles between two lines of the lattice are cut where the outline has corners on these lines, and nowhere else. They
+    cover the same region as those of :func:`cubes`, so that the transform is the same, exact and smooth.
+
+    Example:
+        >>> squares(np.ones((1, 9, 9), dtype=bool))
+        Complex(num_complexes=1, dim=2, points=20, simplices=(37 edges, 18 triangles))
+    """
+    count, height, width = mask.shape
+    lines = height + 1  # of an image: its rows of pixels are between them
+    stacked = np.zeros((count, lines, width + 1), np.bool_)
+    stacked[:, :height, :width] = mask
+    flat = stacked.reshape(-1)
+    changes = np.flatnonzero(np.diff(flat, prepend=False))  # runs of foreground: no run reaches the last column
+    begin, end = changes[::2], changes[1::2]
+    # A corner is a line and a column, as one key; the corners below a run are one line further.
+    corners = np.unique(np.concatenate([begin, end, begin + width + 1, end + width + 1]))
+    first, last = np.searchsorted(corners, begin), np.searchsorted(corners, end)  # above a run
+    first_below, last_below = np.searchsorted(corners, begin + width + 1), np.searchsorted(corners, end + width + 1)
+    covered = np.zeros(len(corners) + 1, np.int64)  # whether the segment from a corner to the next is in a square
+    for start, stop in ((first, last), (first_below, last_below)):
+        np.add.at(covered, start, 1)
+        np.add.at(covered, stop, -1)
+    here = np.flatnonzero(np.cumsum(covered)[:-1] > 0)
+    above, run = _ranges(first, last)
+    below, run_below = _ranges(first_below, last_below)
+    inner = below != first_below[run_below]
+    edges = [
+        (here, here + 1),
+        (first, first_below),
+        (last, last_below),
+        (above + 1, first_below[run]),
+        (below[inner], last[run_below[inner]]),
+    ]
+    triangles = [(above, above + 1, first_below[run]), (below, below + 1, last[run_below])]
+    levels = [np.stack([np.concatenate(part) for part in zip(*level, strict=True)]) for level in (edges, triangles)]
+    line, column = np.divmod(corners, width + 1)
+    owner, row = np.divmod(line, lines)
+    points = torch.from_numpy(np.stack([row, column], axis=1)).to(torch.get_default_dtype()) - 0.5
+    owners = torch.from_numpy(owner)
+    return Complex.from_packed(pack(points, [torch.from_numpy(level) for level in levels], None, owners, count))
+
+
+def _ranges(starts: _Array, stops: _Array) -> tuple[_Array, _Array]:
+    """The integers of all ranges, and which range each belongs to."""
+    sizes = stops - starts
+    which = np.repeat(np.arange(len(sizes)), sizes)
+    return np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + starts[which], which
 
 
 def lattice_points(values: _Array) -> Complex:
