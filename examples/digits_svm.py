@@ -3,8 +3,8 @@
     python examples/digits_svm.py            # half a minute on one core
     python examples/digits_svm.py --quick    # seconds: fewer digits, one setting
 
-The 1,797 digits of scikit-learn are grids of 8 x 8 pixels, weighted by brightness. The position of a stroke in the grid matters,
-so shapes are not normalized, and the radius is learned.
+The 1,797 digits of scikit-learn are grids of 8 x 8 pixels, weighted by brightness. The position of a stroke in the grid
+matters, so shapes are not normalized, and the radius is learned.
 
 Whether to take the derivative, and the C of the SVM, are chosen by cross-validation within the training part of each fold. The
 candidates, and not to scale features, were chosen earlier on all of the digits.
