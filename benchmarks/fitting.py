@@ -1,12 +1,12 @@
-"""Does fitting reach what it promises? One JSON line a trial, then what fell short; ends with 1 if anything did.
+"""Quality and speed of fits: one JSON line per trial, then the trials that missed their target. Exits with 1 if any did.
 
     .venv/bin/python benchmarks/fitting.py                       # everything, about ten minutes on two cores
     .venv/bin/python benchmarks/fitting.py points meshes         # some of: directions points meshes inverse speed
 
-Every trial uses the defaults of the library, and names its seed. ``value`` is what was measured, ``floor`` what it must not
-exceed (of ``faster``: what it must reach). A "fresh" sample is an independent one of the same shape and size:
-what sampling alone leaves of the Chamfer distance; of a real shape, its other half. Objects of ModelNet40 are read from the
-folder that EULERSCAN_MIRROR names, meshes from ``build/peers``, where ``make fits`` puts them.
+Every trial uses the defaults of the library and a fixed seed. ``value`` is the measurement, ``limit`` its upper bound (for
+``faster``, its lower bound). A "fresh" sample is an independent sample of the same shape and size (for a real shape, its other
+half): the Chamfer distance that sampling alone leaves. Objects of ModelNet40 are read from the folder EULERSCAN_MIRROR, meshes
+from ``build/peers``, where ``make fits`` puts them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from works import interleaved, mesh
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.fitting import Transform, fit_directions, fit_points
+from eulerscan.fitting import TransformTarget, fit_directions, fit_points
 from eulerscan.kernels import reference
 
 SEEDS = range(5)
@@ -35,9 +35,9 @@ NUM_POINTS = 400
 Trial = dict[str, Any]
 
 
-def trial(name: str, seed: int | None, value: float, floor: float, seconds: float, **more: Any) -> Trial:
-    held = value >= floor if name.startswith("faster") else value <= floor
-    row = {"trial": name, "seed": seed, "value": float(f"{value:.4g}"), "floor": floor, "held": held}
+def trial(name: str, seed: int | None, value: float, limit: float, seconds: float, **more: Any) -> Trial:
+    held = value >= limit if name.startswith("faster") else value <= limit
+    row = {"trial": name, "seed": seed, "value": float(f"{value:.4g}"), "limit": limit, "held": held}
     return {**row, "seconds": round(seconds, 2), **more}
 
 
@@ -47,35 +47,37 @@ def chamfer(a: Tensor, b: Tensor) -> float:
 
 
 def directions() -> Iterator[Trial]:
-    """The paper's figure: a noisy circle, off the origin as there, and around it, where many directions look alike."""
-    for place, centre in (("off the origin", (0.3, 0.2)), ("centred", (0.0, 0.0))):
+    """The paper's figure: a noisy circle off the origin, and one around it, whose directions look alike."""
+    for position, center in (("off the origin", (0.3, 0.2)), ("centered", (0.0, 0.0))):
         for start in ("half circle", "all equal"):
             for on_sphere in (False, True):
                 for seed in SEEDS:
-                    # Around the origin plain descent is caught on the wrong side; looking elsewhere afterwards is the default.
-                    for restarts in (0, 1) if centre[0] else (1,):
-                        yield _directions_trial(place, centre, start, on_sphere, seed, restarts)
+                    # Around the origin plain descent gets stuck on the wrong side; a restart is the default.
+                    for restarts in (0, 1) if center[0] else (1,):
+                        yield _directions_trial(position, center, start, on_sphere, seed, restarts)
 
 
-def _directions_trial(place: str, centre: tuple[float, float], start: str, on_sphere: bool, seed: int, restarts: int) -> Trial:
+def _directions_trial(
+    position: str, center: tuple[float, float], start: str, on_sphere: bool, seed: int, restarts: int
+) -> Trial:
     generator = torch.Generator().manual_seed(seed)
-    cloud = circle(300, generator, 0.7) + 0.05 * torch.randn(300, 2, generator=generator) + torch.tensor(centre)
+    cloud = circle(300, generator, 0.7) + 0.05 * torch.randn(300, 2, generator=generator) + torch.tensor(center)
     angle = math.pi * torch.rand(32, generator=generator)
     begin = torch.stack([angle.cos(), angle.sin()], dim=1)
     begin = begin if start == "half circle" else begin[:1].repeat(32, 1)
-    # Turned a little, so that the places that a restart looks at are not the answer.
-    turn = torch.tensor([[math.cos(0.01), math.sin(0.01)], [-math.sin(0.01), math.cos(0.01)]])
-    truth = es.directions.circle(32) @ turn
-    wanted = Transform.of(cloud, truth, es.thresholds(32), scale=8.0)
+    # Rotated a little, so that the candidates of a restart are not the solution.
+    rotation = torch.tensor([[math.cos(0.01), math.sin(0.01)], [-math.sin(0.01), math.cos(0.01)]])
+    truth = es.directions.circle(32) @ rotation
+    target = TransformTarget.of(cloud, truth, es.thresholds(32), scale=8.0)
     began = time.perf_counter()
-    fit = fit_directions(cloud, wanted, start=begin, on_sphere=on_sphere, restarts=restarts)
+    fit = fit_directions(cloud, target, start=begin, on_sphere=on_sphere, restarts=restarts)
     seconds = time.perf_counter() - began
     lengths = fit.directions.norm(dim=1)
-    away = (torch.nn.functional.normalize(fit.directions, dim=1) * truth).sum(dim=1).clamp(-1, 1).acos()
+    angles = (torch.nn.functional.normalize(fit.directions, dim=1) * truth).sum(dim=1).clamp(-1, 1).acos()
     worst = float((lengths - 1).abs().max())
-    name = f"directions {place}, {start}, {'on sphere' if on_sphere else 'free'}, restarts {restarts}: loss / start"
+    name = f"directions {position}, {start}, {'on sphere' if on_sphere else 'free'}, restarts {restarts}: loss / start"
     result = trial(name, seed, fit.loss / fit.start_loss, 0.01, seconds)
-    result |= {"worst length": round(worst, 3), "worst degrees": round(math.degrees(float(away.max())), 1)}
+    result |= {"worst length": round(worst, 3), "worst degrees": round(math.degrees(float(angles.max())), 1)}
     result["held"] &= worst <= 0.15
     return result
 
@@ -94,7 +96,7 @@ def points() -> Iterator[Trial]:
 
 
 def _points_trials(name: str, target: Tensor, fresh: Tensor, seed: int, generator: torch.Generator) -> Iterator[Trial]:
-    """As many points as the target, and half of them."""
+    """As many points as the target, and half as many."""
     fresh = fresh[torch.randperm(len(fresh), generator=generator)]
     for count in (len(target), len(target) // 2):
         began = time.perf_counter()
@@ -105,7 +107,7 @@ def _points_trials(name: str, target: Tensor, fresh: Tensor, seed: int, generato
 
 
 def meshes() -> Iterator[Trial]:
-    """Noisy meshes and jittered graphs are pulled back to the transform of the clean ones."""
+    """Noisy meshes and jittered graphs, fitted to the clean ones."""
     float32 = {"dtype": torch.float32}
     for seed in SEEDS:
         generator = torch.Generator().manual_seed(seed)
@@ -132,7 +134,7 @@ def meshes() -> Iterator[Trial]:
 
 
 def inverted(mesh: es.Complex, clean: es.Complex) -> int:
-    """How many pairs of neighbouring triangles are folded: their normals agree on the clean mesh and oppose on this one."""
+    """Number of folded pairs of adjacent triangles: their normals agree on the clean mesh and oppose each other on this one."""
     triangles = clean.simplices[1].long()
     owners: dict[tuple[int, int], list[int]] = {}
     for i, (a, b, c) in enumerate(triangles.T.tolist()):
@@ -149,15 +151,17 @@ def inverted(mesh: es.Complex, clean: es.Complex) -> int:
 
 
 def inverse() -> Iterator[Trial]:
-    """Nothing but a transform is given, exact or smooth."""
+    """Points from a transform alone, exact or smooth."""
     for seed in SEEDS:
         for name, sample in SHAPES.items():
             for scale in (math.inf, 100.0):
                 generator = torch.Generator().manual_seed(seed)
                 target, fresh = (sample(NUM_POINTS, generator) for _ in range(2))
-                seen = Transform.of(target, es.directions.half_sphere(64, target.shape[1]), es.thresholds(64), scale=scale)
+                given = TransformTarget.of(
+                    target, es.directions.half_sphere(64, target.shape[1]), es.thresholds(64), scale=scale
+                )
                 began = time.perf_counter()
-                fit = fit_points(seen, generator=generator)
+                fit = fit_points(given, generator=generator)
                 seconds = time.perf_counter() - began
                 value = chamfer(fit.shape.points, target) / chamfer(fresh, target)
                 what = f"inverse {name}, scale {scale:g}: Chamfer / fresh"
@@ -165,14 +169,14 @@ def inverse() -> Iterator[Trial]:
         for dim, count in ((2, 30), (3, 30)):
             generator = torch.Generator().manual_seed(seed)
             target = torch.rand(count, dim, generator=generator) - 0.5
-            seen = Transform.of(target, es.directions.half_sphere(64, dim), es.thresholds(64))
+            given = TransformTarget.of(target, es.directions.half_sphere(64, dim), es.thresholds(64))
             began = time.perf_counter()
-            found = fit_points(seen, generator=generator).shape.points
+            found = fit_points(given, generator=generator).shape.points
             seconds = time.perf_counter() - began
             distance = torch.cdist(found, target).numpy()
             worst = distance[linear_sum_assignment(distance)].max() if len(found) == count else math.inf
-            name = f"inverse {count} points in {dim}-D: furthest point / step of the grid"
-            yield trial(name, seed, float(worst) / seen.step, 1.0, seconds)
+            name = f"inverse {count} points in {dim}-D: farthest point / step of the grid"
+            yield trial(name, seed, float(worst) / given.step, 1.0, seconds)
 
 
 def speed() -> Iterator[Trial]:
@@ -192,13 +196,13 @@ def speed() -> Iterator[Trial]:
 
 
 def _step(complex: es.Complex, scale: float, dense: bool) -> Callable[[], object]:
-    """One step of optimisation: transform, loss, gradient, Adam."""
+    """One optimization step: transform, loss, gradient, Adam."""
     directions, thresholds = es.directions.uniform(64, complex.dim), es.thresholds(64)
-    # What is not right is not timed. In float64: sums of so many terms of both signs are off by almost 1 in the dense float32.
+    # Only a correct transform is timed. In float64: the dense sums in float32 are off by almost 1.
     testing.assert_equals_reference(complex.to(torch.float64), directions[:2].double(), thresholds.double(), scale=scale)
-    wanted = es.ect(complex, directions, thresholds, scale=scale) + 1
+    target = es.ect(complex, directions, thresholds, scale=scale) + 1
     state = complex.points.clone().requires_grad_()
-    optimiser = torch.optim.Adam([state], lr=1e-5)
+    optimizer = torch.optim.Adam([state], lr=1e-5)
     levels = (complex.packed.simplices, complex.offsets, complex.rows)
 
     def transform() -> Tensor:
@@ -207,9 +211,9 @@ def _step(complex: es.Complex, scale: float, dense: bool) -> Callable[[], object
         return es.ect(complex.with_points(state), directions, thresholds, scale=scale)
 
     def step() -> None:
-        optimiser.zero_grad()
-        (transform() - wanted).square().mean().backward()
-        optimiser.step()
+        optimizer.zero_grad()
+        (transform() - target).square().mean().backward()
+        optimizer.step()
 
     return step
 
@@ -220,7 +224,7 @@ PARTS = {part.__name__: part for part in (directions, points, meshes, inverse, s
 def main(names: list[str]) -> int:
     unknown = set(names) - set(PARTS)
     if unknown:
-        print(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}", file=sys.stderr)
+        print(f"unknown part: {', '.join(sorted(unknown))}; choose from {', '.join(PARTS)}", file=sys.stderr)
         return 2
     rows = []
     for name in names or PARTS:
@@ -229,7 +233,7 @@ def main(names: list[str]) -> int:
             print(json.dumps(row), flush=True)
     missed = [row for row in rows if not row["held"]]
     for row in missed:
-        print(f"MISSED {row['trial']} (seed {row['seed']}): {row['value']} against {row['floor']}", file=sys.stderr)
+        print(f"MISSED {row['trial']} (seed {row['seed']}): {row['value']}, limit {row['limit']}", file=sys.stderr)
     print(f"{len(rows) - len(missed)} of {len(rows)} trials held", file=sys.stderr)
     return 1 if missed else 0
 

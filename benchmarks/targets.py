@@ -1,4 +1,4 @@
-"""What the benchmark of fits aims at: samples of shapes in the unit ball, and real shapes where they are at hand."""
+"""Targets for the fitting benchmark: samples of shapes in the unit ball, and real shapes if available."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def sphere(n: int, generator: torch.Generator) -> Tensor:
 
 
 def torus(n: int, generator: torch.Generator) -> Tensor:
-    """Uniform in area: the outer half has more of it."""
+    """Uniform in area, by rejection: the outer half has more of it."""
     around, across, kept = (torch.rand(4 * n, generator=generator) for _ in range(3))
     around, across = 2 * math.pi * around, 2 * math.pi * across
     radius = 0.7 + 0.3 * across.cos()
@@ -55,7 +55,7 @@ SHAPES = {"circle": circle, "two circles": two_circles, "figure eight": figure_e
 
 
 class Halves(NamedTuple):
-    """A real shape in two random halves: one to fit, and one that tells what sampling alone leaves."""
+    """A real shape in two random halves: one to fit, and one to measure the error of sampling."""
 
     name: str
     target: Tensor
@@ -63,7 +63,7 @@ class Halves(NamedTuple):
 
 
 def real_shapes(seed: int) -> Iterator[Halves | str]:
-    """An object of ModelNet40, another for every seed, and the vertices of two meshes; or what is missing, and the remedy."""
+    """An object of ModelNet40 per seed, and the vertices of two meshes; or a message about what is missing."""
     path = MIRROR / "modelnet40" / "test_1024.npz"
     if path.exists():
         with np.load(path) as data:
@@ -71,7 +71,7 @@ def real_shapes(seed: int) -> Iterator[Halves | str]:
             name, cloud = str(data["class_names"][data["y"][index]]), data["xyz_i16"][index].astype(np.float32) / 32767
         yield Halves(f"real {name}", *torch.tensor(cloud).chunk(2))
     else:
-        yield f"no modelnet40 in {MIRROR}; EULERSCAN_MIRROR names the folder"
+        yield f"no modelnet40 in {MIRROR}; set EULERSCAN_MIRROR to the folder that has it"
     for name in ("ant", "airplane"):
         path = MESHES / f"{name}.ply"
         if path.exists():
@@ -79,4 +79,4 @@ def real_shapes(seed: int) -> Iterator[Halves | str]:
             order = torch.randperm(len(vertices), generator=torch.Generator().manual_seed(seed))
             yield Halves(f"vertices of the mesh {name}", *vertices[order].chunk(2))
         else:
-            yield f"no mesh {name}: `make fits`, or `pip install --no-deps --target build/peers pyvista==0.49.1`"
+            yield f"no mesh {name}; run `make fits` or `pip install --no-deps --target build/peers pyvista==0.49.1`"

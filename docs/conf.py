@@ -1,4 +1,4 @@
-"""How Sphinx builds the documentation: ``make docs``. Nothing is fetched from the network, by the build or by the pages."""
+"""Sphinx configuration: ``make docs``. Neither the build nor the pages need a network."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
-# As lists: a field can have only one name, and our arguments of one meaning share a line.
+# As lists: a field has only one name, and arguments that share a meaning share a line.
 napoleon_use_param = False
 napoleon_custom_sections = [("Attributes", "params_style")]
 nitpicky = True
@@ -44,25 +44,28 @@ html_show_copyright = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
 
-# Types of other libraries, which have their own documentation, and aliases that stand for what their names say.
-nitpick_ignore = [("py:mod", "eulerscan.variants")]  # its functions are documented under their public names
+# Types of other libraries, and self-explanatory aliases.
+nitpick_ignore = [("py:mod", "eulerscan.variants")]  # its functions are documented as eulerscan.<name>
 nitpick_ignore_regex = [
     ("py:.*", r"(torch|np|numpy|nn|data|matplotlib|distributed|dask|collections|typing|pathlib|os)\..*"),
     ("py:class", r"Tensor|Axes|Figure|Path|Callable|Sequence|Any|Literal|Module|Optimizer|Generator|Real|T"),
     (
         "py:class",
-        r"Shape|Term|Start|Optimiser|MakeOptimiser|Stopped|Norm|Reduction|DivideBy|Pixels|Indices|Options|Epoch|Extend|Failure|Function|dict\[str|_Array",
+        r"Shape|Term|Start|OptimizerName|OptimizerFactory|StopReason|Norm|Reduction|DivideBy|Pixels|Indices|Options|Epoch|Extend|Failure|Function|dict\[str|_Array",
     ),
 ]
 
 
+_TOP = ("module", "class", "function", "exception", "data")  # not methods and attributes, whose names recur
+
+
 def by_last_name(app: Any, env: Any, node: Any, content: Any) -> Any:
-    """Docstrings name things as the code does, ``:class:`Complex```: link to what is documented under that last name."""
+    """Resolve references by last name: docstrings say ``:class:`Complex```, as the code does."""
     if node.get("refdomain") != "py":
         return None
     name = node["reftarget"].rpartition(".")[2]
     known = env.domains["py"].objects.items()
-    found = [full for full, entry in known if full.rpartition(".")[2] == name and not entry.aliased and full.count(".") <= 2]
+    found = [full for full, entry in known if full.rpartition(".")[2] == name and not entry.aliased and entry.objtype in _TOP]
     if len(found) != 1:
         return None
     node["reftarget"] = found[0]
@@ -70,17 +73,17 @@ def by_last_name(app: Any, env: Any, node: Any, content: Any) -> Any:
 
 
 def as_plain_text(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Formulas of docstrings as text, since what typesets them in a browser comes from the network."""
+    """Formulas of docstrings as text: the library that typesets them in a browser comes from the network."""
     text = re.sub(r":math:`([^`]*)`", r"*\1*", "\n".join(lines))
     if what in ("property", "attribute"):
-        text = text.replace(": ", ", ", 1)  # a colon would make a type of what stands before it
+        text = text.replace(": ", ", ", 1)  # Sphinx takes the text before a colon for a type
     for command, letter in ((r"\lambda", "λ"), (r"\sigma", "σ"), (r"\ ", " ")):
         text = text.replace(command, letter)
     lines[:] = text.split("\n")
 
 
 def make_files(app: Any) -> None:
-    """Pictures, and the help texts of all commands."""
+    """Draw the pictures and write the help texts of all commands."""
     pictures.draw(HERE / "_made")
     commands.write(HERE / "_made")
 

@@ -1,9 +1,9 @@
-"""Classify graphs of your own: line drawings of six letters, distorted at random.
+"""Classify your own graphs: randomly distorted line drawings of six letters.
 
     python examples/graphs.py
 
-Every drawing is a Complex of points and edges; all of them together, with their labels, are a Dataset. A network of about
-4,000 numbers then tells the letters apart, looking at nothing but their Euler characteristic curves.
+Every drawing is a Complex of points and edges; all of them together, with their labels, are a Dataset. A network with about
+4,000 parameters then tells the letters apart by their Euler characteristic curves alone.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import torch
 import eulerscan as es
 from eulerscan.datasets import Dataset
 from eulerscan.nn.models import ECTCNN
-from eulerscan.training.loop import Training, evaluate, train
+from eulerscan.training.config import TrainingConfig
+from eulerscan.training.loop import evaluate, train
 
-# Corners of a drawing in the square from 0 to 2, and which of them are joined.
+# Corners of a drawing in the square from 0 to 2, and its edges.
 LETTERS = {
     "A": ([(0, 0), (0.5, 1), (1, 2), (1.5, 1), (2, 0)], [(0, 1), (1, 2), (2, 3), (3, 4), (1, 3)]),
     "E": ([(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)], [(0, 1), (1, 2), (0, 3), (1, 4), (2, 5)]),
@@ -29,35 +30,35 @@ LETTERS = {
 
 
 def drawings(count: int, noise: float, seed: int = 0) -> Dataset:
-    """So many drawings of every letter, each corner moved by noise."""
-    chance = torch.Generator().manual_seed(seed)
+    """``count`` drawings of every letter, with noise on each corner."""
+    generator = torch.Generator().manual_seed(seed)
     shapes, labels = [], []
     for label, (corners, edges) in enumerate(LETTERS.values()):
         for _ in range(count):
             points = torch.tensor(corners, dtype=torch.float32)
-            points = points + noise * torch.randn(points.shape, generator=chance)
+            points = points + noise * torch.randn(points.shape, generator=generator)
             shapes.append(es.Complex(points, [torch.tensor(edges).T]))
             labels.append(label)
-    order = torch.randperm(len(shapes), generator=chance)
+    order = torch.randperm(len(shapes), generator=generator)
     parts = order.split([6 * len(order) // 10, 2 * len(order) // 10, len(order) - 8 * len(order) // 10])
     splits = dict(zip(("train", "val", "test"), parts, strict=True))
     return Dataset("drawings", es.collate(shapes), torch.tensor(labels), tuple(LETTERS), splits)
 
 
 def main(count: int = 200, epochs: int = 60, noise: float = 0.2) -> float:
-    """Train and test; returns the accuracy."""
+    """Train and test. Returns the accuracy."""
     data = drawings(count, noise)
     pieces = data.shapes.euler_characteristic()
     for label, name in enumerate(data.classes):
         print(f"{name}: vertices - edges = {int(pieces[data.labels == label][0])}")
     torch.manual_seed(0)
-    model = ECTCNN(dim=2, num_classes=len(data.classes), preset="4k")
-    train(model, data, Training(epochs=epochs, learning_rate=0.003, schedule="cosine"))
+    model = ECTCNN.from_preset("4k", dim=2, num_classes=len(data.classes))
+    train(model, data, TrainingConfig(epochs=epochs, learning_rate=0.003, schedule="cosine"))
     scores = evaluate(model, data, "test")
-    print(f"{model.num_parameters} parameters, {scores.count} new drawings, {100 * scores.accuracy:.1f} % recognised")
+    print(f"{model.num_parameters} parameters, {scores.count} new drawings, {100 * scores.accuracy:.1f} % recognized")
     for label, row in enumerate(scores.confusion):
         wrong = {data.classes[i]: int(n) for i, n in enumerate(row) if i != label and n}
-        print(f"{data.classes[label]} taken for {wrong or 'nothing else'}")
+        print(f"{data.classes[label]} mistaken for {wrong or 'nothing else'}")
     return scores.accuracy
 
 

@@ -1,10 +1,10 @@
-"""Classify meshes: spheres, tori, Möbius strips and Klein bottles, turned and dented.
+"""Classify meshes: spheres, tori, Möbius strips and Klein bottles, rotated and dented.
 
     python examples/meshes.py
 
-The Euler characteristic itself knows the spheres (2, all others have 0). The transform, which counts what lies below every
-height in every direction, knows the others too. Each curve is embedded by itself and the largest values over all directions are
-kept, so that it does not matter in which order the directions are, nor much how a shape is turned.
+The Euler characteristic alone recognizes the spheres (2; all others have 0). The transform, which counts what lies below every
+height in every direction, tells the others apart too. Each curve is embedded separately and pooled by a maximum over all
+directions, so the order of the directions does not matter, and the rotation of a shape hardly does.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import argparse
 
 import torch
 
+import eulerscan as es
 from eulerscan import datasets
 from eulerscan.nn.models import ECTDeepSets
 from eulerscan.training.augmentation import Augmentation
-from eulerscan.training.loop import Training, evaluate, train
+from eulerscan.training.config import TrainingConfig
+from eulerscan.training.loop import evaluate, train
 
 
 def main(num_shapes: int = 100, epochs: int = 40) -> float:
-    """Train and test; returns the accuracy."""
+    """Train and test. Returns the accuracy."""
     data = datasets.load("manifolds", form="meshes", num_shapes=num_shapes)
     print(data)
     print(data.shapes)
@@ -28,12 +30,13 @@ def main(num_shapes: int = 100, epochs: int = 40) -> float:
         values = data.shapes.euler_characteristic()[data.labels == label].unique().tolist()
         print(f"{name}: Euler characteristic {values}")
     torch.manual_seed(0)
-    model = ECTDeepSets(dim=3, num_classes=4, num_directions=32, num_thresholds=32, derivative=True)
-    settings = Training(epochs=epochs, learning_rate=0.003, batch_size=32, augmentation=Augmentation(tumble=True))
-    trained = train(model, data, settings)
+    layer = es.ECTLayer(dim=3, num_directions=32, num_thresholds=32, normalize="unit_ball", derivative=True)
+    model = ECTDeepSets(layer, num_classes=4)
+    config = TrainingConfig(epochs=epochs, learning_rate=0.003, batch_size=32, augmentation=Augmentation(tumble=True))
+    trained = train(model, data, config)
     scores = evaluate(model, data, "test")
-    print(f"best epoch {trained.best_epoch}, {trained.seconds_per_epoch:.2f} s an epoch, {model.num_parameters} parameters")
-    print(f"{100 * scores.accuracy:.1f} % of {scores.count} new meshes recognised; a row for each true class:")
+    print(f"best epoch {trained.best_epoch}, {trained.seconds_per_epoch:.2f} s per epoch, {model.num_parameters} parameters")
+    print(f"{100 * scores.accuracy:.1f} % of {scores.count} new meshes recognized; confusion matrix, one row per true class:")
     for name, row in zip(data.classes, scores.confusion.tolist(), strict=True):
         print(f"  {name:<13} {row}")
     return scores.accuracy

@@ -2,9 +2,9 @@
 
     python examples/point_clouds.py
 
-The bright pixels of a handwritten digit are a cloud. Of a cloud, opposite directions see the same, so directions spread over
-half of the circle tell more than as many over all of it. The last column lets the network turn its directions while it
-learns: the first experiment of the paper, on data that need no download.
+The bright pixels of a handwritten digit are a point cloud. Opposite directions see the same of a cloud, so directions on half
+of the circle say more than the same number on all of it. In the last column the network also learns its directions: the
+first experiment of the paper, on data that needs no download.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ import torch
 
 import eulerscan as es
 from eulerscan.nn.models import ECTMLP
-from eulerscan.training.loop import Training, evaluate, train
+from eulerscan.training.config import TrainingConfig
+from eulerscan.training.loop import evaluate, train
 
 
 def accuracy(directions: torch.Tensor, *, learn: bool, epochs: int, seeds: int) -> float:
-    """Per cent of new digits recognised from these directions, mean over the seeds."""
+    """Mean test accuracy in percent over the seeds."""
     data = es.datasets.load("digits", form="points")
     scores = []
     for seed in range(seeds):
         torch.manual_seed(seed)
-        model = ECTMLP(
-            2, 10, directions=directions, learn_directions=learn, num_thresholds=32, hidden=(64, 64), derivative=True
-        )
-        train(model, data, Training(epochs=epochs, learning_rate=0.003, seed=seed), progress=False)
+        options = {"learn_directions": learn, "normalize": "unit_ball", "derivative": True}
+        layer = es.ECTLayer(2, directions=directions, num_thresholds=32, **options)
+        model = ECTMLP(layer, num_classes=10, hidden=(64, 64))
+        train(model, data, TrainingConfig(epochs=epochs, learning_rate=0.003, seed=seed), progress=False)
         scores.append(100 * evaluate(model, data, "test").accuracy)
     return sum(scores) / seeds
 
 
 def main(counts: tuple[int, ...] = (2, 4, 8), epochs: int = 25, seeds: int = 2) -> dict[int, list[float]]:
-    """A table of accuracies, and the same by number of directions."""
-    print("directions   whole circle   half circle   half circle, learned   (% of new digits recognised)")
+    """Print a table of accuracies, and return it by number of directions."""
+    print("directions   whole circle   half circle   half circle, learned   (% of new digits recognized)")
     found = {}
     for count in counts:
         whole, half = es.directions.circle(count), es.directions.half_sphere(count, 2)

@@ -1,4 +1,4 @@
-"""Make a folder of mesh files to try the commands on: boxes, balls and rings, a sub-folder each.
+"""Make a folder of mesh files to try the commands on: boxes, balls and rings, each in a subfolder.
 
 python examples/shapes.py [FOLDER] [--count 12]
 """
@@ -13,12 +13,12 @@ import trimesh
 
 
 def make_shapes(folder: Path, count: int) -> None:
-    """So many shapes of each kind with random proportions, as PLY, STL and OBJ."""
-    chance = np.random.default_rng(0)
+    """``count`` shapes of each kind with random proportions, as PLY, STL and OBJ."""
+    rng = np.random.default_rng(0)
     kinds = {
-        "boxes": lambda: trimesh.creation.box(chance.uniform(0.5, 1.5, 3)).subdivide().subdivide(),
-        "balls": lambda: trimesh.creation.icosphere(subdivisions=2).apply_scale(chance.uniform(0.5, 1.5, 3)),
-        "rings": lambda: trimesh.creation.torus(1.0, chance.uniform(0.2, 0.5)),
+        "boxes": lambda: trimesh.creation.box(rng.uniform(0.5, 1.5, 3)).subdivide().subdivide(),
+        "balls": lambda: trimesh.creation.icosphere(subdivisions=2).apply_scale(rng.uniform(0.5, 1.5, 3)),
+        "rings": lambda: trimesh.creation.torus(1.0, rng.uniform(0.2, 0.5)),
     }
     for kind, make in kinds.items():
         (folder / kind).mkdir(parents=True, exist_ok=True)
@@ -28,8 +28,8 @@ def make_shapes(folder: Path, count: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("shapes"), help="where to put them")
-    parser.add_argument("--count", type=int, default=12, help="shapes of each kind")
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("shapes"), help="output folder")
+    parser.add_argument("--count", type=int, default=12, help="number of shapes of each kind")
     arguments = parser.parse_args()
     make_shapes(arguments.folder, arguments.count)
     print(f"{3 * arguments.count} files in {arguments.folder}")

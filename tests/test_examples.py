@@ -1,4 +1,4 @@
-"""The examples run, in a small setting, and stay small."""
+"""The examples run in a small setting, and stay small."""
 
 import json
 import runpy
@@ -19,7 +19,7 @@ def test_an_example_runs_and_says_what_it_found(name, monkeypatch, tmp_path, cap
     assert len(capsys.readouterr().out.splitlines()) >= 2
 
 
-def test_there_is_an_example_for_each_kind_of_work():
+def test_there_is_an_example_for_each_task():
     assert {"graphs.py", "meshes.py", "point_clouds.py", "fitting.py", "files.py"} <= set(SCRIPTS)
 
 

@@ -6,8 +6,8 @@ import pytest
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 
-def test_a_machine_reads_digits_from_their_transforms():
-    """A third of the digits and one setting; all of them and a choice of settings take half a minute and give more."""
+def test_an_svm_reads_digits_from_their_transforms():
+    """On a third of the digits with one setting; all digits and a grid search take half a minute and give more."""
     example = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "digits_svm.py"))
     accuracies, settings = example["main"](quick=True)
     assert len(accuracies) == len(settings) == 3

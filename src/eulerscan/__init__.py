@@ -14,7 +14,7 @@ from .variants import channels, derivative, ecc, sect, superlevel, wect
 
 if TYPE_CHECKING:
     from . import analysis, convert, datasets, fitting, io
-    from .analysis import distances, invariant
+    from .analysis import distances
     from .io import read
     from .nn import losses, models
 
@@ -25,7 +25,6 @@ _LAZY = {
     "datasets": ".datasets",
     "distances": ".analysis.distances",
     "fitting": ".fitting",
-    "invariant": ".analysis.invariant",
     "io": ".io",
     "losses": ".nn.losses",
     "models": ".nn.models",
@@ -48,7 +47,6 @@ __all__ = [
     "ecc",
     "ect",
     "fitting",
-    "invariant",
     "io",
     "losses",
     "models",

@@ -1,4 +1,4 @@
-"""Rotations of the plane and of space: spread evenly, from axes to axes, and around others."""
+"""Rotation matrices of the plane and of space: uniform samples, alignment of principal axes, small perturbations."""
 
 from __future__ import annotations
 
@@ -9,74 +9,89 @@ from torch import Tensor
 
 from . import directions as spheres
 
-PLASTIC = 1.533751168755204288118041  # of the spirals of Alexa, "Super-Fibonacci Spirals" (2022)
-NEIGHBOURS = 16  # turns around a rotation
+PSI = 1.533751168755204288118041  # constant of Alexa, "Super-Fibonacci Spirals" (2022)
+NUM_PERTURBATIONS = 16
 
 
-def spread(n: int, dim: int) -> Tensor:
-    """``[n, dim, dim]``: rotations spread evenly, the identity first."""
+def uniform(n: int, dim: int) -> Tensor:
+    """``[n, dim, dim]``: evenly spaced rotations, the identity first. In space they follow a super-Fibonacci spiral."""
     index = torch.arange(n, dtype=torch.float64)
     if dim == 2:
         angle = index * (2 * math.pi / n)
         return torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()], dim=1).view(n, 2, 2)
-    share = (index + 0.5) / n
-    first, second = (2 * math.pi * (index + 0.5) / step for step in (math.sqrt(2), PLASTIC))
-    near, far = share.sqrt(), (1 - share).sqrt()
-    x, y, z, w = near * first.sin(), near * first.cos(), far * second.sin(), far * second.cos()
+    fraction = (index + 0.5) / n
+    alpha, beta = (2 * math.pi * (index + 0.5) / step for step in (math.sqrt(2), PSI))
+    inner, outer = fraction.sqrt(), (1 - fraction).sqrt()
+    x, y, z, w = inner * alpha.sin(), inner * alpha.cos(), outer * beta.sin(), outer * beta.cos()  # unit quaternions
     rows = [
         *(1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)),
         *(2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)),
         *(2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)),
     ]
-    even = torch.stack(rows, dim=1).view(n, 3, 3)
-    turned: Tensor = even @ even[0].T
-    return turned
+    spiral = torch.stack(rows, dim=1).view(n, 3, 3)
+    rotations: Tensor = spiral @ spiral[0].T
+    return rotations
 
 
-def angle_apart(n: int, dim: int) -> float:
-    """About the angle between neighbours among so many."""
+def random(n: int, dim: int, generator: torch.Generator | None = None) -> Tensor:
+    """``[n, dim, dim]``: uniformly random rotations, in float64.
+
+    >>> random(5, 3).shape
+    torch.Size([5, 3, 3])
+    """
+    # The orthogonal factor of a Gaussian matrix is uniform once its signs are fixed. A last sign makes it a rotation.
+    q: Tensor
+    q, r = torch.linalg.qr(torch.randn(n, dim, dim, generator=generator, dtype=torch.float64))
+    q = q * r.diagonal(dim1=1, dim2=2).sign().unsqueeze(1)
+    q[:, :, 0] *= torch.linalg.det(q).unsqueeze(1)
+    return q
+
+
+def spacing(n: int, dim: int) -> float:
+    """Approximate angle between neighbors among ``n`` evenly spaced rotations."""
     return float(2 * math.pi / n ** (1 / (2 * dim - 3)))
 
 
-def principal(points: Tensor, others: Tensor, *, reflections: bool = False) -> Tensor:
-    """Rotations that take the principal axes of the other points to those of the first, which point either way."""
-    axes, turned = (torch.linalg.eigh(x.T @ x).eigenvectors for x in (points, others))
+def align_principal_axes(points: Tensor, others: Tensor, *, reflections: bool = False) -> Tensor:
+    """``[R, dim, dim]``: rotations of ``others`` onto the principal axes of ``points``, one for each choice of signs."""
+    axes, other_axes = (torch.linalg.eigh(x.T @ x).eigenvectors for x in (points, others))
     signs = torch.cartesian_prod(*[torch.tensor([1.0, -1.0])] * points.shape[1]).to(axes)
-    rotations = (axes * signs[:, None, :]) @ turned.T
-    chosen: Tensor = rotations if reflections else rotations[torch.linalg.det(rotations) > 0]
-    return chosen
+    matrices: Tensor = (axes * signs[:, None, :]) @ other_axes.T
+    return matrices if reflections else matrices[torch.linalg.det(matrices) > 0]
 
 
-def different(rotations: Tensor, errors: Tensor, count: int, apart: float) -> list[int]:
-    """The places of the best rotations, of which no two are closer than an angle: neighbours end in one place."""
-    chosen: list[int] = []
-    closest = math.sqrt(8) * math.sin(min(apart, math.pi) / 2)  # as the difference of two matrices
+def select_distinct(rotations: Tensor, errors: Tensor, count: int, min_angle: float) -> list[int]:
+    """Indices of the rotations with the smallest errors, no two closer than ``min_angle`` (non-maximum suppression)."""
+    selected: list[int] = []
+    min_norm = math.sqrt(8) * math.sin(min(min_angle, math.pi) / 2)  # of the difference of two matrices
     free = torch.ones(len(rotations), dtype=torch.bool)
-    for place in errors.argsort(stable=True).tolist():
-        if free[place]:
-            chosen.append(place)
-            free &= (torch.linalg.matrix_norm(rotations - rotations[place]) >= closest).cpu()
-        if len(chosen) == count:
+    for index in errors.argsort(stable=True).tolist():
+        if free[index]:
+            selected.append(index)
+            free &= (torch.linalg.matrix_norm(rotations - rotations[index]) >= min_norm).cpu()
+        if len(selected) == count:
             break
-    return chosen
+    return selected
 
 
-def nearby(rotations: Tensor, angles: Tensor, round: int) -> Tensor:
-    """``[R, NEIGHBOURS, dim, dim]``: each of the rotations turned by its angle or less, in other ways in every round."""
-    generators, sizes = (x.to(rotations) for x in _turns(round, rotations.shape[-1]))
-    by = (angles[:, None] * sizes)[..., None, None]
-    one = torch.eye(rotations.shape[-1]).to(rotations)
-    turned: Tensor = (one + by.sin() * generators + (1 - by.cos()) * (generators @ generators)) @ rotations[:, None]
-    return turned
+def perturb(rotations: Tensor, angles: Tensor, seed: int) -> Tensor:
+    """``[R, NUM_PERTURBATIONS, dim, dim]``: each rotation followed by rotations by at most its angle, about random axes."""
+    generators, fractions = (x.to(rotations) for x in _perturbations(rotations.shape[-1], seed))
+    angle = (angles[:, None] * fractions)[..., None, None]
+    identity = torch.eye(rotations.shape[-1]).to(rotations)
+    # Rodrigues' formula.
+    small = identity + angle.sin() * generators + (1 - angle.cos()) * (generators @ generators)
+    perturbed: Tensor = small @ rotations[:, None]
+    return perturbed
 
 
-def _turns(round: int, dim: int) -> tuple[Tensor, Tensor]:
-    """Generators of turns by a unit angle ``[NEIGHBOURS, dim, dim]``, and by what part of an angle to turn."""
+def _perturbations(dim: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Skew-symmetric generators ``[NUM_PERTURBATIONS, dim, dim]`` of rotations, and fractions of the angle."""
     if dim == 2:
         quarter = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64)
-        return quarter.expand(NEIGHBOURS, 2, 2), torch.linspace(-1, 1, NEIGHBOURS, dtype=torch.float64)
-    generator = torch.Generator().manual_seed(round)
-    x, y, z = spheres.random(NEIGHBOURS, 3, generator, dtype=torch.float64).T
+        return quarter.expand(NUM_PERTURBATIONS, 2, 2), torch.linspace(-1, 1, NUM_PERTURBATIONS, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(seed)
+    x, y, z = spheres.random(NUM_PERTURBATIONS, 3, generator, dtype=torch.float64).T
     zero = torch.zeros_like(x)
     skew = torch.stack([zero, -z, y, z, zero, -x, -y, x, zero], dim=1).view(-1, 3, 3)
-    return skew, torch.linspace(1 / NEIGHBOURS, 1, NEIGHBOURS, dtype=torch.float64)
+    return skew, torch.linspace(1 / NUM_PERTURBATIONS, 1, NUM_PERTURBATIONS, dtype=torch.float64)

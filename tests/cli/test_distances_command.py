@@ -14,9 +14,9 @@ import trimesh
 from PIL import Image
 
 import eulerscan as es
+from eulerscan import rotations
 from eulerscan.cli.commands import turning
 from eulerscan.plot.distances import draw_distances
-from eulerscan.rotations import spread
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_a_turned_shape_is_divided_by_the_same_peak(run, tmp_path):
     path, edges = rng.normal(size=(60, 3)).cumsum(axis=0), np.stack([np.arange(59), np.arange(1, 60)])
     settings = ["--divide-by", "peak", "--num-directions", 32, "--num-thresholds", 32]
     (tmp_path / "paths").mkdir()
-    for name, rotation in zip("ab", spread(5, 3)[[0, 3]].numpy(), strict=True):
+    for name, rotation in zip("ab", rotations.uniform(5, 3)[[0, 3]].numpy(), strict=True):
         np.savez(tmp_path / "paths" / f"{name}.npz", points=path @ rotation.T, edges=edges)
     run("distances", tmp_path / "paths", "-o", tmp_path / "turned.csv", "--turned", *settings)
     assert matrix(tmp_path / "turned.csv")[1].max() < 1e-6

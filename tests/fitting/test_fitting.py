@@ -6,7 +6,7 @@ import torch
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.fitting import Fit, Transform, fit_directions, fit_points
+from eulerscan.fitting import Fit, TransformTarget, fit_directions, fit_points
 
 QUICK = {"steps": 120, "num_directions": 32, "num_thresholds": 32}
 FLOAT32 = {"dtype": torch.float32}
@@ -22,8 +22,8 @@ def chamfer(a, b):
     return (distance.amin(dim=0).mean() + distance.amin(dim=1).mean()) / 2
 
 
-def turned(n, angle=0.3):
-    """Directions on the circle that no grid holds."""
+def rotated(n, angle=0.3):
+    """Directions on the circle, none of them a candidate of a restart."""
     c, s = math.cos(angle), math.sin(angle)
     return es.directions.circle(n) @ torch.tensor([[c, s], [-s, c]])
 
@@ -32,7 +32,7 @@ def turned(n, angle=0.3):
 
 
 @pytest.mark.parametrize("count", [60, 120, 200])
-def test_fewer_as_many_and_more_points_come_to_lie_on_the_circle(count, generator):
+def test_any_number_of_points_is_fitted_to_a_circle(count, generator):
     target = circle(120, generator)
     fit = fit_points(target, num_points=count, generator=generator, **QUICK)
     assert fit.shape.points.shape == (count, 2)
@@ -40,14 +40,14 @@ def test_fewer_as_many_and_more_points_come_to_lie_on_the_circle(count, generato
     assert chamfer(fit.shape.points, target) < 1.2 * chamfer(circle(count, generator), target)
 
 
-def test_points_come_to_lie_on_the_sphere(generator):
+def test_points_are_fitted_to_a_sphere(generator):
     target = es.directions.random(150, 3, generator)
     fit = fit_points(target, generator=generator, **QUICK)
     assert chamfer(fit.shape.points, target) < 1.2 * chamfer(es.directions.random(150, 3, generator), target)
 
 
 @pytest.mark.parametrize("start", ["random", "back-projection"])
-def test_the_place_and_size_of_the_target_do_not_matter(start, dtype):
+def test_position_and_size_of_the_target_do_not_matter(start, dtype):
     target = circle(50, torch.Generator().manual_seed(1)).to(dtype)
     far = 300 * target + torch.tensor([4000.0, -70.0], dtype=dtype)
     fits = [fit_points(one, start=start, generator=torch.Generator().manual_seed(2), **QUICK) for one in (target, far)]
@@ -66,7 +66,7 @@ def test_a_given_start_is_moved_and_not_changed(generator):
     assert fit.settings["start"] == "given"
 
 
-def test_the_vertices_of_a_mesh_are_what_a_cloud_is_fitted_to(generator):
+def test_a_cloud_is_fitted_to_the_vertices_of_a_mesh(generator):
     mesh = testing.torus(**FLOAT32).complex
     cloud, vertices = (fit_points(one, generator=torch.Generator().manual_seed(0), **QUICK) for one in (mesh, mesh.points))
     assert cloud.shape.rows == ()
@@ -80,13 +80,13 @@ def test_a_point_of_twice_the_weight_is_two_points(generator):
     assert sorted((fit.shape.points[:, 0] > 0).tolist()) == [False, True, True]
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "lbfgs", torch.optim.RMSprop])
-def test_every_optimiser_comes_down(optimiser, generator):
-    fit = fit_points(circle(40, generator), optimiser=optimiser, generator=generator, **QUICK)
+@pytest.mark.parametrize("optimizer", ["adam", "lbfgs", torch.optim.RMSprop])
+def test_every_optimizer_reduces_the_loss(optimizer, generator):
+    fit = fit_points(circle(40, generator), optimizer=optimizer, generator=generator, **QUICK)
     assert fit.loss < 1e-2 * fit.start_loss
 
 
-def test_the_scale_goes_from_soft_to_sharp_and_all_steps_are_remembered(generator):
+def test_scales_ascend_and_every_step_is_recorded(generator):
     fit = fit_points(circle(20, generator), generator=generator, **QUICK)
     assert fit.history.shape == fit.scales.shape == (120,)
     assert fit.scales.unique().tolist() == pytest.approx(fit.settings["scales"])
@@ -113,7 +113,7 @@ def test_the_best_of_several_starts_is_kept(generator):
     assert fit.loss == min(fit.restart_losses)
 
 
-def test_a_given_start_is_moved_at_random_and_tried_again_while_much_is_left(generator):
+def test_a_given_start_is_perturbed_and_restarted_until_it_converges(generator):
     target, start = circle(10, generator), 0.5 * circle(10, generator)
     fit = fit_points(target, start=start, restarts=3, steps=4, generator=generator)
     once = fit_points(target, start=start, steps=4)
@@ -123,7 +123,7 @@ def test_a_given_start_is_moved_at_random_and_tried_again_while_much_is_left(gen
     assert len(fit_points(target, start=start, restarts=3, steps=200, generator=generator).restart_losses) == 1
 
 
-def test_a_given_start_is_moved_the_same_way_in_every_call(generator):
+def test_perturbations_of_a_given_start_are_reproducible(generator):
     graph = testing.random_graph(12, 20, generator=generator, **FLOAT32).complex
     start = graph.with_points(graph.points + 0.2 * torch.randn(graph.points.shape, generator=generator))
     state = torch.random.get_rng_state()
@@ -136,7 +136,7 @@ def test_a_given_start_is_moved_the_same_way_in_every_call(generator):
     assert other.restart_losses[1] != one.restart_losses[1]
 
 
-def test_the_learning_rate_of_the_kept_fit_is_remembered(generator):
+def test_the_learning_rate_of_the_best_descent_is_recorded(generator):
     target, start = circle(10, generator), 0.5 * circle(10, generator)
     plain, again = (fit_points(target, start=start, restarts=n, steps=4) for n in (1, 3))
     assert again.loss < plain.loss
@@ -144,8 +144,8 @@ def test_the_learning_rate_of_the_kept_fit_is_remembered(generator):
     assert [fit.settings["best_learning_rate"] for fit in (plain, again)] == [0.1, 0.25]
 
 
-def test_vertices_of_a_graph_that_were_caught_are_set_free(generator):
-    """Of 45 graphs jittered by a tenth plain descent left more than 2 % in five; this is one of them."""
+def test_restarts_free_vertices_of_a_graph_that_are_stuck(generator):
+    """In 5 of 45 graphs with jitter 0.1, plain descent left more than 2 % of the loss. This is one of them."""
     generator.manual_seed(202)
     graph = testing.random_graph(50, 80, generator=generator, **FLOAT32).complex
     start = graph.with_points(graph.points + 0.1 * torch.randn(graph.points.shape, generator=generator))
@@ -154,7 +154,7 @@ def test_vertices_of_a_graph_that_were_caught_are_set_free(generator):
     assert fit.loss < 0.01 * fit.start_loss
 
 
-def test_a_loss_below_the_tolerance_ends_every_stage(generator):
+def test_a_stage_ends_at_the_tolerance(generator):
     fit = fit_points(circle(20, generator), tolerance=1e-3, generator=generator, **QUICK)
     assert fit.stopped == "tolerance"
     assert len(fit.history) < 120
@@ -168,13 +168,13 @@ def test_the_callback_sees_every_step_in_the_coordinates_of_the_target(generator
     assert all((complex.points.mean(dim=0) - 5).abs().max() < 1 for _, _, complex in seen)
 
 
-def test_an_extra_loss_is_obeyed(generator):
+def test_an_extra_loss_is_minimized(generator):
     target = circle(60, generator)
     fit = fit_points(target, extra_loss=lambda shape: shape.points[:, 1].relu().square().mean(), generator=generator, **QUICK)
     assert fit.shape.points[:, 1].max() < 0.5
 
 
-def test_one_point_is_found_where_it_is(generator):
+def test_a_single_point_is_found(generator):
     fit = fit_points(torch.tensor([[3.0, 4.0]]), generator=generator, **QUICK)
     torch.testing.assert_close(fit.shape.points, torch.tensor([[3.0, 4.0]]), atol=1e-2, rtol=0)
 
@@ -189,7 +189,7 @@ def test_other_dimensions_are_fitted_too(dim, generator):
 # Graphs and meshes.
 
 
-def test_a_jittered_graph_goes_back_to_its_place(generator):
+def test_a_jittered_graph_returns_to_its_position(generator):
     target = testing.random_graph(20, 30, generator=generator, **FLOAT32).complex
     start = target.with_points(target.points + 0.03 * torch.randn(20, 2, generator=generator))
     fit = fit_points(target, start=start, steps=300)
@@ -198,7 +198,7 @@ def test_a_jittered_graph_goes_back_to_its_place(generator):
     assert (fit.shape.points - target.points).norm(dim=1).mean() < 0.2 * (start.points - target.points).norm(dim=1).mean()
 
 
-def test_a_noisy_mesh_becomes_smooth_without_a_fold(generator):
+def test_a_noisy_mesh_becomes_smooth_without_folds(generator):
     target = testing.sphere(2, **FLOAT32).complex
     start = target.with_points(target.points + 0.08 * torch.randn(target.points.shape, generator=generator))
     fit = fit_points(target, start=start, steps=300)
@@ -213,7 +213,7 @@ def test_a_noisy_mesh_becomes_smooth_without_a_fold(generator):
     assert fit.settings["laplacian"] == 0.01
 
 
-def test_edges_can_be_kept_at_their_length(generator):
+def test_edge_lengths_can_be_preserved(generator):
     start = testing.cycle(12, **FLOAT32).complex
     target = start.with_points(start.points * torch.tensor([1.0, 0.3]))
     free, kept = (fit_points(target, start=start, edge_length=weight, **QUICK) for weight in (0.0, 10.0))
@@ -225,13 +225,13 @@ def test_edges_can_be_kept_at_their_length(generator):
 def test_a_mesh_is_fitted_to_a_transform_alone(generator):
     target = testing.sphere(1, **FLOAT32).complex
     target = target.with_points(target.points * torch.tensor([0.9, 0.6, 0.5]))
-    seen = Transform.of(target, es.directions.fibonacci(48), es.thresholds(32), scale=30.0)
+    seen = TransformTarget.of(target, es.directions.fibonacci(48), es.thresholds(32), scale=30.0)
     start = target.with_points(0.7 * torch.nn.functional.normalize(target.points, dim=1))
     fit = fit_points(seen, start=start, steps=200)
     assert fit.loss < 0.05 * fit.start_loss
 
 
-def test_weights_that_learn_elsewhere_are_left_alone(generator):
+def test_weights_get_no_gradient(generator):
     weights = [torch.ones(5, requires_grad=True), torch.ones(5, requires_grad=True)]
     cycle = es.Complex(testing.cycle(5, **FLOAT32).complex.points, [GRAPH.simplices[0]], weights=weights)
     fit_points(cycle, start=cycle.with_points(0.9 * cycle.points), **QUICK)
@@ -245,7 +245,7 @@ def test_weights_that_learn_elsewhere_are_left_alone(generator):
 @pytest.mark.parametrize("dim", [2, 3])
 def test_points_are_recovered_from_their_transform(dim, scale, generator):
     target = torch.rand(12, dim, generator=generator) - 0.5
-    seen = Transform.of(target, es.directions.half_sphere(48, dim), es.thresholds(48), scale=scale)
+    seen = TransformTarget.of(target, es.directions.half_sphere(48, dim), es.thresholds(48), scale=scale)
     fit = fit_points(seen, generator=generator, steps=200)
     assert fit.settings["start"] == "back-projection"
     distance = torch.cdist(fit.shape.points, target)
@@ -263,74 +263,78 @@ def test_directions_are_learned_from_one_side_of_the_circle(start, on_sphere, ge
     angle = math.pi * torch.rand(16, generator=generator)
     begin = torch.stack([angle.cos(), angle.sin()], dim=1)
     begin = begin if start == "half" else begin[:1].repeat(16, 1)
-    wanted = Transform.of(cloud, turned(16), es.thresholds(32), scale=8.0)
+    wanted = TransformTarget.of(cloud, rotated(16), es.thresholds(32), scale=8.0)
     fit = fit_directions(cloud, wanted, start=begin, on_sphere=on_sphere, steps=200)
     assert fit.loss < 0.01 * fit.start_loss
     assert (fit.directions.norm(dim=1) - 1).abs().max() < 0.15
 
 
-def test_directions_caught_on_the_wrong_side_are_found_by_looking_elsewhere(generator):
+def test_restarts_find_directions_stuck_on_the_wrong_side(generator):
     cloud = torch.randn(30, 2, generator=generator) / 3
-    wanted = Transform.of(cloud, turned(16), es.thresholds(32), scale=8.0)
+    wanted = TransformTarget.of(cloud, rotated(16), es.thresholds(32), scale=8.0)
     begin = torch.tensor([[1.0, 0.0]]).repeat(16, 1)
     plain, again = (fit_directions(cloud, wanted, start=begin, restarts=n, steps=150) for n in (0, 1))
     assert again.loss < 1e-3 * plain.loss
-    torch.testing.assert_close(again.directions, turned(16), atol=0.02, rtol=0)
+    torch.testing.assert_close(again.directions, rotated(16), atol=0.02, rtol=0)
     assert len(again.history) == 300
     assert len(plain.history) == 150
 
 
-def test_a_turned_copy_is_seen_from_turned_directions(generator):
+def test_a_rotated_shape_gives_rotated_directions(generator):
     cloud = torch.randn(30, 3, generator=generator) / 3
     rotation = torch.linalg.qr(torch.randn(3, 3, generator=generator)).Q
     fit = fit_directions(cloud, cloud @ rotation.T, num_directions=12, steps=200, generator=generator)
     torch.testing.assert_close(fit.directions, es.directions.fibonacci(12) @ rotation, atol=0.05, rtol=0)
 
 
-def test_an_exact_transform_without_directions_is_enough(generator):
+def test_directions_are_fitted_to_an_exact_transform(generator):
     cloud = torch.randn(30, 2, generator=generator) / 3
-    values = es.ect(cloud, turned(8), es.thresholds(48))
+    values = es.ect(cloud, rotated(8), es.thresholds(48))
     seen = []
     fit = fit_directions(
-        cloud, Transform(values, None, es.thresholds(48)), steps=150, generator=generator, callback=lambda *s: seen.append(s)
+        cloud,
+        TransformTarget(values, None, es.thresholds(48)),
+        steps=150,
+        generator=generator,
+        callback=lambda *s: seen.append(s),
     )
-    torch.testing.assert_close(fit.directions, turned(8), atol=0.05, rtol=0)
+    torch.testing.assert_close(fit.directions, rotated(8), atol=0.05, rtol=0)
     assert seen[-1][2].shape == (8, 2)
 
 
-# What goes wrong.
+# Failures.
 
 
-def test_a_fit_that_diverges_says_so_and_keeps_the_best(generator):
+def test_divergence_warns_and_keeps_the_best_state(generator):
     target, start = circle(30, generator), 0.9 * circle(30, generator)
-    with pytest.warns(RuntimeWarning, match=r"diverged at step \d+; the best state is kept.*smaller than 1000"):
+    with pytest.warns(RuntimeWarning, match=r"diverged at step \d+.*learning_rate smaller than 1000"):
         fit = fit_points(target, start=start, learning_rate=1000.0, **QUICK)
     assert fit.stopped == "diverged"
     assert fit.loss <= fit.start_loss
     assert fit.shape.points.abs().max() < 2
 
 
-def test_a_loss_that_is_no_number_ends_the_fit_with_the_best_state(generator):
-    def cracks(shape):
+def test_a_nan_loss_ends_the_fit_with_the_best_state(generator):
+    def breaks(shape):
         return torch.where(shape.points.abs().max() < 0.9, 0.0, torch.nan)
 
     with pytest.warns(RuntimeWarning, match="diverged"):
-        fit = fit_points(circle(30, generator), start=0.5 * circle(30, generator), extra_loss=cracks, **QUICK)
+        fit = fit_points(circle(30, generator), start=0.5 * circle(30, generator), extra_loss=breaks, **QUICK)
     assert fit.stopped == "diverged"
     assert fit.shape.points.isfinite().all()
     assert fit.loss < fit.start_loss
 
 
-def test_a_fit_that_finds_nothing_better_says_so_and_returns_its_start(generator):
+def test_a_fit_without_improvement_warns_and_returns_its_start(generator):
     target = circle(30, generator)
     start = target + 1e-3
-    with pytest.warns(RuntimeWarning, match="nothing better than its start in 3 steps"):
+    with pytest.warns(RuntimeWarning, match="did not improve .* 3 steps"):
         fit = fit_points(target, start=start, steps=3, learning_rate=2.0)
     assert fit.stopped == "no improvement"
     torch.testing.assert_close(fit.shape.points, start)
 
 
-def test_a_perfect_start_is_no_reason_to_warn(generator):
+def test_a_perfect_start_does_not_warn(generator):
     target = circle(30, generator)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -340,18 +344,18 @@ def test_a_perfect_start_is_no_reason_to_warn(generator):
 
 
 CLOUD = torch.rand(5, 2)
-SEEN = Transform.of(CLOUD, es.directions.circle(4), es.thresholds(8), scale=20.0)
+SEEN = TransformTarget.of(CLOUD, es.directions.circle(4), es.thresholds(8), scale=20.0)
 
 
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: fit_points(torch.zeros(0, 2)), ValueError, "target must have at least one point"),
+        (lambda: fit_points(torch.zeros(0, 2)), ValueError, "target must have .* point, got none"),
         (lambda: fit_points(torch.full((3, 2), torch.nan)), ValueError, "target: points must be finite"),
         (lambda: fit_points("bunny.ply"), TypeError, "target: shape must be a Complex"),
         (lambda: fit_points(torch.rand(2, 5, 2)), ValueError, "target must be one complex, got 2"),
-        (lambda: fit_points(CLOUD, num_points=0), ValueError, "num_points must be at least 1, got 0"),
-        (lambda: fit_points(CLOUD, num_points=2.5), TypeError, "num_points must be an int"),
+        (lambda: fit_points(CLOUD, num_points=0), ValueError, "num_points must be .* got 0"),
+        (lambda: fit_points(CLOUD, num_points=2.5), TypeError, "num_points must be .* got float"),
         (
             lambda: fit_points(CLOUD, start=torch.rand(5, 3)),
             ValueError,
@@ -362,37 +366,45 @@ SEEN = Transform.of(CLOUD, es.directions.circle(4), es.thresholds(8), scale=20.0
             ValueError,
             "start must have points of dimension 2 like the target, got 3",
         ),
-        (lambda: fit_points(CLOUD, start=torch.zeros(0, 2)), ValueError, "start must have at least one point"),
+        (lambda: fit_points(CLOUD, start=torch.zeros(0, 2)), ValueError, "start must have .* point, got none"),
         (
-            lambda: fit_points(CLOUD, start="centre"),
+            lambda: fit_points(CLOUD, start="center"),
             ValueError,
-            "start must be a shape or one of random, back-projection, got 'centre'",
+            "start must be a shape or one of random, back-projection, got 'center'",
         ),
-        (lambda: fit_points(CLOUD, start=CLOUD, num_points=3), ValueError, "num_points must be left out where start is given"),
-        (lambda: fit_points(CLOUD, restarts=0), ValueError, "restarts must be at least 1"),
+        (lambda: fit_points(CLOUD, start=CLOUD, num_points=3), ValueError, "num_points must be .* start, 5, got 3"),
+        (lambda: fit_points(CLOUD, restarts=0), ValueError, "restarts must be .* got 0"),
         (lambda: fit_points(CLOUD, start=GRAPH), ValueError, "target must have simplices like start.*pass start.points"),
         (lambda: fit_points(CLOUD, directions=[[1.0, 0.0]]), TypeError, "directions must be a torch.Tensor .* got list"),
         (lambda: fit_points(CLOUD, directions=torch.rand(4, 3)), ValueError, r"directions must have shape \[T, 2\]"),
-        (lambda: fit_points(CLOUD, directions=torch.rand(4, 2), num_directions=4), ValueError, "the same thing twice"),
-        (lambda: fit_points(SEEN, num_directions=4), ValueError, "must be left out: target is a Transform"),
-        (lambda: fit_points(CLOUD, scales=[8, math.inf]), ValueError, "scales must be positive and finite.*no gradient"),
-        (lambda: fit_points(CLOUD, scales=[50, 8]), ValueError, "from soft to sharp"),
-        (lambda: fit_points(CLOUD, scales=[]), ValueError, "scales must be"),
-        (lambda: fit_points(SEEN, scales=[8, 100]), ValueError, "not be sharper than that of the target, 20, got 100"),
-        (lambda: fit_points(CLOUD, steps=0), ValueError, "steps must be at least 1"),
-        (lambda: fit_points(CLOUD, learning_rate=0.0), ValueError, "learning_rate must be positive"),
-        (lambda: fit_points(CLOUD, tolerance=-1.0), ValueError, "tolerance must not be negative"),
-        (lambda: fit_points(CLOUD, optimiser="newton"), ValueError, "optimiser must be one of adam, lbfgs or a function"),
+        (
+            lambda: fit_points(CLOUD, directions=torch.rand(4, 2), num_directions=4),
+            ValueError,
+            "num_directions must be None .* got 4",
+        ),
+        (lambda: fit_points(SEEN, num_directions=4), ValueError, "num_directions must be None .* TransformTarget"),
+        (lambda: fit_points(CLOUD, scales=[8, math.inf]), ValueError, r"scales must be .* got \[8, inf\].*no gradient"),
+        (lambda: fit_points(CLOUD, scales=[50, 8]), ValueError, r"scales must be .* got \[50, 8\]"),
+        (lambda: fit_points(CLOUD, scales=[]), ValueError, r"scales must be .* got \[\]"),
+        (lambda: fit_points(SEEN, scales=[8, 100]), ValueError, "scales must .* target, 20, got 100"),
+        (lambda: fit_points(CLOUD, steps=0), ValueError, "steps must be .* got 0"),
+        (lambda: fit_points(CLOUD, learning_rate=0.0), ValueError, "learning_rate must be .* got 0"),
+        (lambda: fit_points(CLOUD, tolerance=-1.0), ValueError, "tolerance must .* got -1"),
+        (lambda: fit_points(CLOUD, optimizer="newton"), ValueError, "optimizer must be one of adam, lbfgs .* got 'newton'"),
         (lambda: fit_points(CLOUD, edge_length=1.0), ValueError, "must have edges"),
-        (lambda: fit_points(Transform(SEEN.values, None, SEEN.thresholds)), ValueError, "target must have directions"),
-        (lambda: fit_points(Transform(-SEEN.values, SEEN.directions, SEEN.thresholds)), ValueError, "the transform of a cloud"),
-        (lambda: fit_points(es.Complex(CLOUD, weights=[-torch.ones(5)])), ValueError, "weights have a positive sum, got -5"),
+        (lambda: fit_points(TransformTarget(SEEN.values, None, SEEN.thresholds)), ValueError, "target must have directions"),
+        (
+            lambda: fit_points(TransformTarget(-SEEN.values, SEEN.directions, SEEN.thresholds)),
+            ValueError,
+            "target must be the transform of a point cloud",
+        ),
+        (lambda: fit_points(es.Complex(CLOUD, weights=[-torch.ones(5)])), ValueError, "weights .* positive sum, got -5"),
         (
             lambda: fit_directions(CLOUD, torch.rand(5, 3)),
             ValueError,
             "target must have points of dimension 2 like the shape, got 3",
         ),
-        (lambda: fit_directions(torch.zeros(0, 2), CLOUD), ValueError, "shape must have at least one point"),
+        (lambda: fit_directions(torch.zeros(0, 2), CLOUD), ValueError, "shape must have .* point, got none"),
         (
             lambda: fit_directions(CLOUD, SEEN, start=torch.rand(2, 4)),
             ValueError,
@@ -402,11 +414,11 @@ SEEN = Transform.of(CLOUD, es.directions.circle(4), es.thresholds(8), scale=20.0
         (
             lambda: fit_directions(CLOUD, SEEN, start=[1.0]),
             TypeError,
-            "start must be a torch.Tensor of floating point, got list",
+            "start must be .* got list",
         ),
         (lambda: fit_directions(CLOUD, SEEN, restarts=-1), ValueError, "restarts must not be negative, got -1"),
     ],
 )
-def test_what_cannot_be_fitted_is_named(call, error, text):
+def test_invalid_arguments_are_named(call, error, text):
     with pytest.raises(error, match=text):
         call()

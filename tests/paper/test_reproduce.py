@@ -1,5 +1,6 @@
 import json
-from dataclasses import replace
+import shutil
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,13 @@ from eulerscan.datasets import Dataset
 from eulerscan.nn.models import ECTCNN, Ensemble
 from eulerscan.paper import plans as reproducing
 from eulerscan.paper import running
-from eulerscan.paper.classifiers import SupportVectors
-from eulerscan.paper.graphs import KINDS, GraphNetwork
+from eulerscan.paper.gnn import GNN, GNNS
 from eulerscan.paper.plans import PLANS, Run
 from eulerscan.paper.published import PUBLISHED
 from eulerscan.paper.quirks import as_published
 from eulerscan.paper.rendering import render
-from eulerscan.training.config import ModelConfig
-from eulerscan.training.loop import Training, evaluate
+from eulerscan.paper.svm import SVM
+from eulerscan.training import ModelConfig, TrainingConfig, evaluate
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -46,20 +46,20 @@ def test_the_parameter_budgets_are_those_of_the_paper():
     budgets = {"ECT+CNN 4K": (3500, 4500), "ECT+CNN 65K": (60000, 66000), "GIN": (8000, 10500)}
     budgets |= {"GAT": (4500, 6500), "GCN": (4500, 6500), "ECT+CNN 15 x 4K": (60000, 66000)}
     for run in plan_of("small-graphs"):
-        if isinstance(run.architecture, SupportVectors):
-            continue  # it keeps as much as it needs: the results say how much
+        if isinstance(run.model, SVM):
+            continue  # the number of support vectors depends on the data
         dim, classes = (2, 15) if run.column.startswith("letter") else (38, 2)
-        parameters = sum(p.numel() for p in run.architecture.build(dim, classes).parameters()) * (run.members or 1)
+        parameters = sum(p.numel() for p in run.model.build(dim, classes).parameters()) * (run.members or 1)
         low, high = budgets[run.row.partition(",")[0]]
         assert low <= parameters <= high
     for run in plan_of("superpixels"):
         if run.timing_only:
-            assert 90_000 <= sum(p.numel() for p in run.architecture.build(3, 10).parameters()) <= 110_000
+            assert 90_000 <= sum(p.numel() for p in run.model.build(3, 10).parameters()) <= 110_000
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_graph_networks_treat_each_graph_by_itself(kind, rng):
-    network = GraphNetwork(kind, 2, 3, hidden=8).eval()
+@pytest.mark.parametrize("name", GNNS)
+def test_graph_neural_networks_treat_each_graph_independently(name, rng):
+    network = GNN(name, 2, 3, hidden=8).eval()
     clouds = [torch.tensor(rng.normal(size=(n, 2)), dtype=torch.float32) for n in (4, 1, 6)]
     graphs = [es.Complex(p, [torch.tensor([[0], [len(p) - 1]])] if len(p) > 1 else []) for p in clouds]
     together = network(es.collate(graphs))
@@ -74,7 +74,7 @@ def test_the_published_code_counted_edges_twice_and_took_one_mean():
     quirky = as_published(data)
     assert quirky.shapes.euler_characteristic().tolist() == [-4, -4, -4]
     assert quirky.shapes[0].points.sum().item() == pytest.approx(0, abs=1e-5)
-    assert quirky.shapes[0].points.mean(dim=0).abs().min() > 0.5  # each axis by itself is not centred
+    assert quirky.shapes[0].points.mean(dim=0).abs().min() > 0.5  # a single axis is not centered
     assert quirky.shapes.points.norm(dim=1).max().item() == pytest.approx(1)
     assert set(quirky.splits) == {"train", "test"}
 
@@ -83,10 +83,10 @@ def test_the_published_code_counted_edges_twice_and_took_one_mean():
 def tiny_plan():
     model = ModelConfig("mlp", num_directions=4, num_thresholds=4, hidden=(4,))
     data = {"num_shapes": 8, "num_points": 20}
-    return [Run("ablation", "ECT+MLP", "4", "manifolds", model, Training(epochs=2, seed=seed), data) for seed in (0, 1)]
+    return [Run("ablation", "ECT+MLP", "4", "manifolds", model, TrainingConfig(epochs=2, seed=seed), data) for seed in (0, 1)]
 
 
-def test_finished_runs_are_skipped_and_a_cut_line_is_done_again(tmp_path, tiny_plan, monkeypatch):
+def test_finished_runs_are_skipped_and_an_incomplete_line_is_run_again(tmp_path, tiny_plan, monkeypatch):
     lines = tmp_path / "ablation.jsonl"
     running.run_plan(tiny_plan, lines, work=tmp_path / "work")
     records = running.read(lines)
@@ -108,7 +108,7 @@ def test_finished_runs_are_skipped_and_a_cut_line_is_done_again(tmp_path, tiny_p
     assert list((tmp_path / "work").iterdir()) == []
 
 
-def test_a_ensemble_begins_with_the_model_that_stands_alone(tmp_path, tiny_plan, monkeypatch):
+def test_the_first_member_of_an_ensemble_is_the_single_model(tmp_path, tiny_plan, monkeypatch):
     alone = running.execute(tiny_plan[1], tmp_path / "alone")
     seen = []
     monkeypatch.setattr(running, "Ensemble", lambda members: seen.extend(members) or Ensemble(members))
@@ -122,30 +122,30 @@ def test_a_ensemble_begins_with_the_model_that_stands_alone(tmp_path, tiny_plan,
     assert not torch.equal(seen[0].head[1].weight, seen[1].head[1].weight)
 
 
-def test_support_vectors_count_what_they_keep(tiny_plan, tmp_path):
-    machine = SupportVectors(num_directions=16, num_thresholds=16, radius=1.2, scale=8.0, cost=3.0)
+def test_the_parameters_of_an_svm_are_those_of_its_support_vectors(tiny_plan, tmp_path):
+    svm = SVM(num_directions=16, num_thresholds=16, radius=1.2, scale=8.0, cost=3.0)
     data = {"num_shapes": 40, "num_points": 100}
-    runs = [replace(run, architecture=machine, data=data) for run in (*tiny_plan, tiny_plan[0])]
+    runs = [replace(run, model=svm, data=data) for run in (*tiny_plan, tiny_plan[0])]
     first, other, again = (running.execute(run, tmp_path) for run in runs)
     assert first["model"] == "svm"
     assert first["key"] == again["key"] != other["key"]
     assert [first[name] for name in ("parameters", "val_accuracy")] == [again[name] for name in ("parameters", "val_accuracy")]
     for line in (first, other):
-        # Of four classes a shape has three coefficients, one for each rival, and each of six pairs an offset.
+        # With four classes, a support vector has three coefficients, and each of the six pairs of classes an intercept.
         kept, rest = divmod(line["parameters"] - 6, 16 * 16 + 3)
         assert rest == 0
         assert 4 <= kept <= len(es.datasets.load("manifolds", **data).indices("train"))
-        assert line["test_accuracy"] > 80  # a guess is right once in four
+        assert line["test_accuracy"] > 80  # a guess is right in one of four cases
 
 
-def test_support_vectors_take_a_sample_of_one_class(tiny_plan, tmp_path):
-    machine = SupportVectors(num_directions=2, num_thresholds=3, radius=1.2, scale=8.0, cost=3.0)
-    line = running.execute(replace(tiny_plan[0], architecture=machine, sample=1), tmp_path)
+def test_an_svm_takes_a_sample_of_one_class(tiny_plan, tmp_path):
+    svm = SVM(num_directions=2, num_thresholds=3, radius=1.2, scale=8.0, cost=3.0)
+    line = running.execute(replace(tiny_plan[0], model=svm, sample=1), tmp_path)
     assert line["parameters"] == 0
     assert line["test_accuracy"] in (0, 100)
 
 
-def test_tables_hold_means_deviations_and_the_numbers_of_the_paper(tmp_path):
+def test_tables_show_mean_standard_deviation_and_the_numbers_of_the_paper(tmp_path):
     record = {
         "key": "",
         "experiment": "directions",
@@ -168,7 +168,7 @@ def test_tables_hold_means_deviations_and_the_numbers_of_the_paper(tmp_path):
     )
 
 
-def test_one_seed_has_no_deviation(tmp_path, tiny_plan):
+def test_one_seed_has_no_standard_deviation(tmp_path, tiny_plan):
     lines = tmp_path / "ablation.jsonl"
     running.run_plan(tiny_plan[:1], lines, work=tmp_path / "work")
     render("ablation", running.read(lines), tmp_path)
@@ -176,7 +176,7 @@ def test_one_seed_has_no_deviation(tmp_path, tiny_plan):
 
 
 def test_a_sample_is_another_run(tiny_plan, tmp_path):
-    """Else a try with few shapes would stand for the real run ever after."""
+    """Otherwise a smoke test would replace the real run."""
     run = tiny_plan[0]
     assert run.sampled(4).key != run.key
     assert run.sampled(4).training.epochs == 1
@@ -185,21 +185,21 @@ def test_a_sample_is_another_run(tiny_plan, tmp_path):
 
 
 @pytest.mark.parametrize("option", ["--seeds", "--sample"])
-def test_nothing_is_no_number_of_runs_or_shapes(option, run, tmp_path):
+def test_zero_runs_or_shapes_are_an_error(option, run, tmp_path):
     _, err = run("reproduce", "directions", option, 0, "--results", tmp_path, "--work", tmp_path, status=2)
     assert f"{option} must be at least 1, got 0." in err
 
 
-def test_lines_of_other_settings_stay_out_of_the_table(tmp_path, capsys, monkeypatch, tiny_plan):
+def test_lines_with_other_settings_are_not_in_the_table(tmp_path, capsys, monkeypatch, tiny_plan):
     other = [replace(run, training=replace(run.training, batch_size=3)) for run in tiny_plan]
     running.run_plan(other, tmp_path / "ablation.jsonl", work=tmp_path / "work")
     monkeypatch.setitem(reproducing.PLANS, "ablation", (lambda seeds, published: iter(tiny_plan), 2))
     with pytest.raises(SystemExit):
         main(["reproduce", "ablation", "--results", str(tmp_path), "--render-only"])
-    assert "nothing there yet" in capsys.readouterr().out
+    assert "no results yet" in capsys.readouterr().out
 
 
-def test_rows_as_published_stay_in_the_table_once_they_are_there(tmp_path, capsys):
+def test_rows_as_published_stay_in_the_table(tmp_path, capsys):
     lines = "".join(
         json.dumps(record) + "\n"
         for record in running.read(RESULTS / "small-graphs.jsonl")
@@ -210,21 +210,34 @@ def test_rows_as_published_stay_in_the_table_once_they_are_there(tmp_path, capsy
         main(["reproduce", "small-graphs", "--results", str(tmp_path), "--render-only"])
     out = capsys.readouterr().out
     assert "| ECT+CNN 4K, as published |" in out
-    assert "made by `eulerscan reproduce small-graphs --as-published`" in out
+    assert "by `eulerscan reproduce small-graphs --as-published`" in out
 
 
 def test_the_same_preset_with_other_sizes_is_another_run(monkeypatch):
     run = plan_of("small-graphs")[0]
     before = run.key
-    monkeypatch.setitem(ECTCNN.presets, "4k", {**ECTCNN.presets["4k"], "hidden": (30, 30)})
+    monkeypatch.setitem(ECTCNN.presets, "4k", replace(ECTCNN.presets["4k"], head={"hidden": (30, 30)}))
     assert run.key != before
 
 
-def test_the_results_that_are_here_belong_to_the_plans():
-    """An option that a model gains must not make what was measured before strange."""
+def test_the_committed_results_belong_to_the_plans():
+    """A new option must not change the keys of earlier results."""
     for name in PLANS:
-        found = {record["key"] for record in running.read(RESULTS / f"{name}.jsonl")}
-        assert found & {run.key for run in plan_of(name) if isinstance(run.architecture, ModelConfig)}
+        found = {record["key"]: record for record in running.read(RESULTS / f"{name}.jsonl")}
+        planned = [run for run in plan_of(name) if isinstance(run.model, ModelConfig) and run.key in found]
+        assert planned
+        for run in planned:
+            settings = found[run.key]["settings"]
+            assert settings["model"] == json.loads(json.dumps(asdict(run.model)))
+            assert settings["training"] == asdict(run.training)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_committed_tables_are_rendered_from_the_committed_lines(name, run, tmp_path):
+    shutil.copy(RESULTS / f"{name}.jsonl", tmp_path)
+    run("reproduce", name, "--results", tmp_path, "--render-only")
+    for extension in ("md", "csv"):
+        assert (tmp_path / f"{name}.{extension}").read_text() == (RESULTS / f"{name}.{extension}").read_text()
 
 
 @pytest.mark.usefixtures("mirror")

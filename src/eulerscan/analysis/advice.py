@@ -16,7 +16,7 @@ from ..complexes.normalize import DivideBy, Normalize
 from ..config import ECTConfig
 from ..grid import scale_of_step, with_margin
 from ..nn.layers import ECTLayer
-from .resolution import Sampled, choose_directions, choose_thresholds, percent, yardstick_of
+from .resolution import NormalizedCurves, choose_directions, choose_thresholds, error_scale, percent
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Advice:
         return ECTLayer.from_config(self.dim, self.config)
 
     def python(self) -> str:
-        """The line of Python that makes the layer."""
+        """Python code that makes the layer."""
         config = self.config
         division = "" if config.divide_by is None else f", divide_by={config.divide_by!r}"
         return (
@@ -57,15 +57,14 @@ def advise(
 ) -> Advice:
     """Suggest settings of the transform for shapes like these.
 
-    The number of thresholds is doubled until the exact curves halfway between two thresholds are predicted by their
-    neighbors; then the number of directions, until the smooth curves in between are predicted by neighboring directions.
-    Errors are relative to the mean difference between two shapes, or to the mean value of the curves if that is smaller or
-    there is only one shape. The curves of each shape are divided by their mean absolute value first, so that shapes with many
-    vertices do not dominate.
+    The number of thresholds is doubled until linear interpolation predicts the exact curves between them; then the number of
+    directions, until neighboring directions predict the smooth curves between them. Errors are relative to the mean difference
+    between two shapes, or to the mean value of the curves if that is smaller or there is only one shape. The curves of each
+    shape are divided by their mean absolute value first, so that shapes with many vertices do not dominate.
 
     Args:
         shape: One or many complexes, or anything :func:`as_complex` understands.
-        labels: Class of each complex, if known: they tell whether size is informative.
+        labels: Class of each complex, if known. They tell whether size is informative.
         normalize: ``"auto"`` decides by sizes and positions; otherwise as in :class:`ECTConfig`.
         tolerance: Largest acceptable error, as a fraction.
 
@@ -88,10 +87,10 @@ def advise(
         chosen, why_normalize = normalize, f"As requested. {why_normalize}"
     complex = complex.normalized(chosen)
     radius, why_radius = _choose_radius(complex, chosen)
-    shapes = [Sampled(complex[i], radius) for i in range(complex.num_complexes)]
-    yardstick = yardstick_of(shapes)
-    num_thresholds, why_thresholds = choose_thresholds(shapes, yardstick, tolerance)
-    num_directions, why_directions = choose_directions(shapes, num_thresholds, yardstick, tolerance)
+    shapes = [NormalizedCurves(complex[i], radius) for i in range(complex.num_complexes)]
+    relative_to = error_scale(shapes)
+    num_thresholds, why_thresholds = choose_thresholds(shapes, relative_to, tolerance)
+    num_directions, why_directions = choose_directions(shapes, num_thresholds, relative_to, tolerance)
     divide_by, why_divide_by = _choose_divide_by(complex)
     scale = float(f"{scale_of_step(num_thresholds, radius):.4g}")
     why_scale = (
@@ -111,7 +110,7 @@ def advise(
 
 
 def _choose_normalize(complex: Complex, labels: Sequence[str] | None) -> tuple[Normalize | None, str]:
-    """By sizes, positions and, where there are classes, by how much of the variance of size they explain."""
+    """Based on sizes and positions and, with labels, on how much of the variance of size the classes explain."""
     sizes, positions = _sizes(complex)
     smallest, largest, farthest = float(sizes.min()), float(sizes.max()), float(positions.max())
     found = f"sizes range from {smallest:.3g} to {largest:.3g}"

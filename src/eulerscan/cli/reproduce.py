@@ -1,4 +1,4 @@
-"""``eulerscan reproduce``: the tables and figures of the paper."""
+"""``eulerscan reproduce``: tables and figures of the paper."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def reproduce(
     sample: int | None = None,
     render_only: bool = False,
 ) -> None:
-    """Run the experiments of the paper, and put its numbers beside ours.
+    """Run the experiments of the paper and compare our numbers with the published ones.
 
-    Every run is one line of results/EXPERIMENT.jsonl, and is not done again; an interrupted run goes on where it was. The
-    tables are results/EXPERIMENT.md and .csv.
+    Every run adds one line to results/EXPERIMENT.jsonl and is not repeated. An interrupted run is resumed. The tables are
+    results/EXPERIMENT.md and .csv.
 
     Args:
-        experiment: Which table or figure.
-        seeds: Number of runs for each cell. Default: as many as in the paper; 3 for superpixels.
+        experiment: Table or figure.
+        seeds: Number of runs for each cell. Default: as in the paper; 3 for superpixels.
         as_published: Add rows with the quirks of the published code (superpixels, small-graphs): edges counted twice, one mean
-            for all axes, scale 200, no ReLU between convolutions, the last epoch.
-        results: Folder for lines, tables and figures.
-        work: Folder for runs that are not finished.
-        sample: Use so many shapes of each split and one epoch, to see that everything works.
-        render_only: Only make tables and figures of what is there.
+            for all axes, scale 200, no ReLU after convolutions, the last epoch.
+        results: Folder for results, tables and figures.
+        work: Folder for checkpoints of unfinished runs.
+        sample: Smoke test: use this many shapes of each split, and one epoch.
+        render_only: Render tables and figures from existing results, without new runs.
     """
     for name, count in (("--seeds", seeds), ("--sample", sample)):
         if count is not None:
@@ -54,7 +54,7 @@ def reproduce(
         if name in FIGURES:
             records = read(results / f"{name}.jsonl") if render_only else run_figure(name, seeds or 5, results)
             left = [100 * record["left"] for record in records]
-            print(f"{name}: {len(left)} fits" + (f", at most {max(left):.3g} % of the first difference left" if left else ""))
+            print(f"{name}: {len(left)} fits" + (f", at most {max(left):.3g} % of the initial loss left" if left else ""))
             continue
         plan, default = PLANS[name]
         lines = results / f"{name}.jsonl"
@@ -62,9 +62,9 @@ def reproduce(
         planned = {run.key: run for run in (both if sample is None else [run.sampled(sample) for run in both])}
         if not render_only:
             run_plan([run for run in planned.values() if as_published or not run.as_published], lines, work=work)
-        records = [record for record in read(lines) if record["key"] in planned]  # rows as published too, once they are there
+        records = [record for record in read(lines) if record["key"] in planned]  # includes existing rows as published
         if records:
             render(name, records, results)
             print((results / f"{name}.md").read_text(encoding="utf-8"))
         else:
-            print(f"{lines}: nothing there yet")
+            print(f"{lines}: no results yet")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import logging
 import re
-import struct
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -50,13 +47,14 @@ def load(name: str, options: Mapping[str, Any]) -> Dataset | None:
     """The data set as it was saved, or ``None`` where it was not, or where the file is broken."""
     path = path_of(name, options)
     try:
-        arrays = _read(path)
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
         if str(arrays["key"]) != _key(name, options):
             raise ValueError("it holds another data set")
         return _restore(name, arrays)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (zipfile.BadZipFile, struct.error, KeyError, IndexError, TypeError, ValueError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, EOFError, KeyError, IndexError, TypeError, ValueError, NotImplementedError) as error:
         logger.info("%s is broken (%s), so %s is prepared again.", path, error, name)
         return None
 
@@ -78,24 +76,6 @@ def save(dataset: Dataset, options: Mapping[str, Any]) -> None:
         arrays["weights"] = shapes.packed.weights.numpy()
     with writing(path_of(dataset.name, options)) as partial, partial.open("wb") as file:
         np.savez(file, allow_pickle=False, **{name: np.asarray(array, order="C") for name, array in arrays.items()})
-
-
-def _read(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an uncompressed npz file: four times as fast as ``np.load``, which reads in small pieces."""
-    arrays = {}
-    with zipfile.ZipFile(path) as archive, path.open("rb") as file:
-        for info in archive.infolist():
-            file.seek(info.header_offset + 26)  # where the header of a member says how long its two last parts are
-            content = np.fromfile(file, np.uint8, info.file_size, offset=sum(struct.unpack("<HH", file.read(4))))
-            if info.compress_type != zipfile.ZIP_STORED or zlib.crc32(content.data) != info.CRC:
-                raise zipfile.BadZipFile(f"{info.filename} has another checksum")
-            start = io.BytesIO(content[:4096].tobytes())
-            np.lib.format.read_magic(start)
-            shape, by_columns, dtype = np.lib.format.read_array_header_1_0(start)
-            if by_columns:
-                raise ValueError(f"{info.filename} is stored by columns")
-            arrays[info.filename.removesuffix(".npy")] = content[start.tell() :].view(dtype).reshape(shape)
-    return arrays
 
 
 def _key(name: str, options: Mapping[str, Any]) -> str:

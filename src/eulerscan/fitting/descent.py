@@ -1,4 +1,4 @@
-"""Gradient descent from soft to sharp: the loop that all fits share."""
+"""Gradient descent from soft to sharp scales: the loop that all fits share."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from torch import Tensor
 
 from .._validation import positive
 
-Optimiser = Literal["adam", "lbfgs"]
-MakeOptimiser = Callable[..., torch.optim.Optimizer]
-Stopped = Literal["steps", "tolerance", "diverged", "no improvement"]
-Report = Callable[[int, float, Tensor], None]
+OptimizerName = Literal["adam", "lbfgs"]
+OptimizerFactory = Callable[..., torch.optim.Optimizer]
+StopReason = Literal["steps", "tolerance", "diverged", "no improvement"]
+Callback = Callable[[int, float, Tensor], None]
 Loss = Callable[[Tensor], Tensor]
 
-FAR = 10.0  # a state this many times further out than where it began, or than the heights looked at, will not come back
+DIVERGED = 10.0  # coordinates this many times larger than at the start, or than the largest height
 
 
 class Stage(NamedTuple):
-    """One scale, and the loss at that scale as a function of what is fitted."""
+    """A scale, and the loss at that scale as a function of the fitted tensor."""
 
     scale: float
     loss: Loss
 
 
 @dataclass(frozen=True)
-class Descent:
-    """How to go down.
+class DescentOptions:
+    """Options of gradient descent.
 
     Args:
-        steps: In all; every stage has an equal part of them.
-        learning_rate: Length of a step, as a fraction of the height ``4 / scale`` over which the sigmoid rises. Steps become
-            shorter as the transform becomes sharper: a longer one would jump over what a gradient can see.
-        optimiser: ``"adam"``, ``"lbfgs"`` (few points and a last bit of precision; it has a step length of its own), or a
-            function of parameters and ``lr`` that returns a ``torch.optim.Optimizer``.
-        tolerance: A stage ends where the loss is this small.
+        steps: Number of steps, divided equally among the stages.
+        learning_rate: Step size, as a fraction of the height ``4 / scale`` over which the sigmoid rises. Steps shrink as the
+            transform becomes sharper, because gradients then reach less far.
+        optimizer: ``"adam"``, ``"lbfgs"`` (for few points and high precision; it ignores ``learning_rate``), or a function of
+            parameters and ``lr`` that returns a ``torch.optim.Optimizer``.
+        tolerance: A stage ends when the loss is this small.
     """
 
     steps: int
     learning_rate: float
-    optimiser: Optimiser | MakeOptimiser = "adam"
+    optimizer: OptimizerName | OptimizerFactory = "adam"
     tolerance: float = 0.0
 
     def __post_init__(self) -> None:
@@ -53,93 +53,96 @@ class Descent:
             raise ValueError(f"learning_rate must be positive and finite, got {self.learning_rate}.")
         if not self.tolerance >= 0:
             raise ValueError(f"tolerance must not be negative, got {self.tolerance}.")
-        if not callable(self.optimiser) and self.optimiser not in get_args(Optimiser):
+        if not callable(self.optimizer) and self.optimizer not in get_args(OptimizerName):
             raise ValueError(
-                f"optimiser must be one of {', '.join(get_args(Optimiser))} or a function of parameters and lr, "
-                f"got {self.optimiser!r}."
+                f"optimizer must be one of {', '.join(get_args(OptimizerName))} or a function of parameters and lr, "
+                f"got {self.optimizer!r}."
             )
 
-    def make(self, state: Tensor, scale: float) -> torch.optim.Optimizer:
-        """An optimiser of the state, with the length of a step that suits the scale."""
-        if self.optimiser == "lbfgs":
+    def make_optimizer(self, state: Tensor, scale: float) -> torch.optim.Optimizer:
+        """An optimizer of the state, with a step size that suits the scale."""
+        if self.optimizer == "lbfgs":
             return torch.optim.LBFGS(
                 [state], lr=1, max_iter=1, history_size=20, tolerance_grad=0, tolerance_change=0, line_search_fn="strong_wolfe"
             )
         lr = self.learning_rate * 4 / scale
-        if callable(self.optimiser):
-            return self.optimiser([state], lr=lr)
-        # One point of thousands changes the loss by little: with the usual eps of 1e-8 steps would shrink as points grow more.
+        if callable(self.optimizer):
+            return self.optimizer([state], lr=lr)
+        # The gradient of one point of thousands is tiny: with the default eps of 1e-8, steps would shrink with their number.
         return torch.optim.Adam([state], lr=lr, betas=(0.9, 0.99), eps=1e-16)
 
 
-class Course(NamedTuple):
-    """Where a descent came to, and how."""
+class Descent(NamedTuple):
+    """The result of one descent."""
 
     state: Tensor
-    start_loss: float  # this and the next without extra terms, at the last scale
+    start_loss: float  # this and the next at the last scale, without regularization
     loss: float
-    losses: list[float]  # one a step, at the scale of that step
+    losses: list[float]  # one per step, at the scale of that step
     scales: list[float]
-    stopped: Stopped
+    stopped: StopReason
     learning_rate: float
 
 
-def descend(start: Tensor, stages: Sequence[Stage], plain: Loss, how: Descent, *, reach: float, report: Report) -> Course:
-    """Go down from ``start`` through all stages, each from the best state of the one before.
+def descend(
+    start: Tensor, stages: Sequence[Stage], plain_loss: Loss, options: DescentOptions, *, radius: float, callback: Callback
+) -> Descent:
+    """Minimize the loss of each stage in turn, starting from the best state of the previous one.
 
-    Losses at different scales cannot be compared, so the best state is that of the last stage, if it is better than the start
-    there. Where the loss or the state is no longer finite, or the state is far beyond its start and ``reach``, the descent
-    ends with the best state of that stage. ``plain`` is the last loss without extra terms, which is what the course reports.
+    Losses at different scales are not comparable, so the result is the best state of the last stage, or the start if that is
+    better. The descent ends early, with the best state of that stage, when the loss or the state is not finite, or the state
+    lies far outside both ``radius`` and its start. ``plain_loss`` is the last loss without regularization, for the result.
     """
     state = start.detach().clone().requires_grad_()
-    far = FAR * max(reach, float(start.abs().max()))
+    limit = DIVERGED * max(radius, float(start.abs().max()))
     losses: list[float] = []
     scales: list[float] = []
-    stopped: Stopped = "steps"
+    stopped: StopReason = "steps"
     for number, stage in enumerate(stages):
-        steps = how.steps * (number + 1) // len(stages) - how.steps * number // len(stages)
+        steps = options.steps * (number + 1) // len(stages) - options.steps * number // len(stages)
         before = len(losses)
-        stopped = _descend_at(state, stage, how, steps, far, losses, report)
+        stopped = _run_stage(state, stage, options, steps, limit, losses, callback)
         scales += [stage.scale] * (len(losses) - before)
         if stopped == "diverged":
             break
     with torch.no_grad():
-        at_start, at_end = (float(stages[-1].loss(one)) for one in (start, state))
-        if not at_end < at_start and at_start > how.tolerance:
+        first, last = (float(stages[-1].loss(tensor)) for tensor in (start, state))
+        if not last < first and first > options.tolerance:
             stopped = stopped if stopped == "diverged" else "no improvement"
             state = start
-        return Course(state.detach(), float(plain(start)), float(plain(state)), losses, scales, stopped, how.learning_rate)
+        start_loss, loss = (float(plain_loss(tensor)) for tensor in (start, state))
+    return Descent(state.detach(), start_loss, loss, losses, scales, stopped, options.learning_rate)
 
 
-def warn_of(stopped: Stopped, steps: int, how: Descent) -> None:
-    """Say so where a fit did not end as it should."""
+def warn_on_failure(stopped: StopReason, steps: int, learning_rate: float) -> None:
+    """Warn if a fit diverged or did not improve."""
     if stopped in ("diverged", "no improvement"):
-        what = f"diverged at step {steps}" if stopped == "diverged" else f"found nothing better than its start in {steps} steps"
+        what = f"diverged at step {steps}" if stopped == "diverged" else f"did not improve on its start in {steps} steps"
         warnings.warn(
-            f"The fit {what}; the best state is kept. A learning_rate smaller than {how.learning_rate:g} may help.",
+            f"The fit {what}; the best state is kept. Try a learning_rate smaller than {learning_rate:g}.",
             RuntimeWarning,
             stacklevel=3,
         )
 
 
-def _descend_at(
-    state: Tensor, stage: Stage, how: Descent, steps: int, far: float, losses: list[float], report: Report
+def _run_stage(
+    state: Tensor, stage: Stage, options: DescentOptions, steps: int, limit: float, losses: list[float], callback: Callback
 ) -> Literal["steps", "tolerance", "diverged"]:
-    """Go down at one scale, and leave the best that was met in ``state``."""
-    optimiser = how.make(state, stage.scale)
+    """Run the steps of one stage, and leave its best state in ``state``."""
+    optimizer = options.make_optimizer(state, stage.scale)
     with torch.no_grad():
-        first = best = float(stage.loss(state))
-    kept = state.detach().clone()
-    unit = first if first > 0 else 1.0  # so that the optimiser sees a loss that begins at 1, however many points share it
+        first = lowest = float(stage.loss(state))
+    best = state.detach().clone()
+    unit = first if first > 0 else 1.0  # the optimizer sees a loss that starts at 1, whatever the number of points
 
     def keep(loss: float) -> None:
-        nonlocal best
-        if loss < best:
-            best = loss
-            kept.copy_(state.detach())
+        nonlocal lowest
+        if loss < lowest:
+            lowest = loss
+            best.copy_(state.detach())
 
-    def evaluate() -> float:
-        optimiser.zero_grad()
+    def closure() -> float:
+        optimizer.zero_grad()
         loss = stage.loss(state)
         (loss / unit).backward()
         value = float(loss.detach())
@@ -148,18 +151,18 @@ def _descend_at(
 
     stopped: Literal["steps", "tolerance", "diverged"] = "steps" if math.isfinite(first) else "diverged"
     for _ in range(steps if math.isfinite(first) else 0):
-        loss = unit * optimiser.step(evaluate)  # that of the state before the step
+        loss = unit * optimizer.step(closure)  # of the state before the step
         losses.append(loss)
-        report(len(losses), loss, state.detach())
-        if not (math.isfinite(loss) and float(state.detach().abs().max()) < far):
+        callback(len(losses), loss, state.detach())
+        if not (math.isfinite(loss) and float(state.detach().abs().max()) < limit):
             stopped = "diverged"
             break
-        if loss <= how.tolerance:
+        if loss <= options.tolerance:
             stopped = "tolerance"
             break
     else:
         with torch.no_grad():
             keep(float(stage.loss(state)))
     with torch.no_grad():
-        state.copy_(kept)
+        state.copy_(best)
     return stopped

@@ -1,4 +1,4 @@
-"""Fit directions: turn them until the transform of a shape is the wanted one."""
+"""Fit directions: rotate them until the transform of a shape matches a target."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .._progress import progress_bar
 from .._validation import positive
 from ..complexes import Complex, Shape
 from ..functional import ect
-from ..grid import MARGIN, soft_scale
+from ..grid import radius_of, soft_scale
 from ..grid import thresholds as even_thresholds
-from .descent import Descent, MakeOptimiser, Optimiser, Stage, descend, warn_of
-from .inverse import Transform
-from .objective import Goal, checked_scales, not_sharper, one_complex, peak
-from .result import Fit, found
+from .descent import Descent, DescentOptions, OptimizerFactory, OptimizerName, Stage, descend, warn_on_failure
+from .inverse import TransformTarget
+from .objective import Objective, peak, scale_schedule, single_complex
+from .result import Fit, make_fit
 
-PLACES = 256  # to look for a better direction on the circle: less than one and a half degrees apart
+NUM_CANDIDATES = 256  # directions that a restart tries in the plane, 1.4 degrees apart; four times as many in space
 
 
 def fit_directions(
     shape: Shape,
-    target: Shape | Transform,
+    target: Shape | TransformTarget,
     *,
     start: Tensor | None = None,
     num_directions: int = 32,
@@ -36,50 +36,51 @@ def fit_directions(
     scales: Sequence[float] | None = None,
     steps: int = 500,
     learning_rate: float = 0.1,
-    optimiser: Optimiser | MakeOptimiser = "adam",
+    optimizer: OptimizerName | OptimizerFactory = "adam",
     restarts: int = 1,
     tolerance: float = 0.0,
     progress: bool = True,
     callback: Callable[[int, float, Tensor], object] | None = None,
     generator: torch.Generator | None = None,
 ) -> Fit:
-    """Turn directions until the transform of a shape in them is the wanted one, row by row.
+    """Fit directions, so that the transform of a shape in them matches a target, row by row.
 
-    Every direction has a curve of its own to match. On its way over the sphere it can be caught where the curve is merely
-    similar (on the wrong side of a nearly symmetric shape); so afterwards every direction is compared with many evenly spread
-    ones, goes to the one that matches best if that is better than where it is, and descends again.
+    Each direction has its own curve to match and can get stuck in a local minimum, for example on the wrong side of a nearly
+    symmetric shape. So after the descent every direction is compared with many evenly spaced candidates, moved to the best one
+    if that matches better, and fitted again.
 
-    The transform stays as soft as in the paper: the sharper it is, the more directions are caught. One step turns a
-    direction by at most 0.05 or so by default.
+    The transform stays as soft as in the paper: the sharper it is, the more directions get stuck. With the default learning
+    rate, a step rotates a direction by at most about 0.05 radians.
 
     Args:
-        shape: What is looked at.
-        target: A :class:`Transform` (its own directions are not looked at), or a shape whose transform is wanted, in
-            ``num_directions`` evenly spread directions.
-        start: Directions to begin with, ``[T, dim]``; random ones by default.
-        num_directions, num_thresholds: Where ``target`` is a shape.
-        on_sphere: Whether directions keep unit length. In the paper's figure they do not, and come close to it by themselves.
-        scales: From soft to sharp; by default one, 8 for thresholds up to 1.1.
-        restarts: How often to look for better places afterwards; 0 is plain descent.
-        steps, learning_rate, optimiser, tolerance, progress, generator: As in :func:`fit_points`; steps for each descent.
+        shape: The shape to transform.
+        target: A :class:`TransformTarget` (its directions are ignored), or a shape, which is transformed in ``num_directions``
+            evenly spaced directions.
+        start: Initial directions, ``[T, dim]``. Default: random ones.
+        num_directions, num_thresholds: Grid of the transform, if ``target`` is a shape.
+        on_sphere: Whether directions keep unit length. In the paper's figure they do not, and approach it anyway.
+        scales: Scales, ascending. Default: a single one, 8 for thresholds up to 1.1.
+        restarts: Number of restarts from better directions; 0 is plain descent.
+        steps, learning_rate, optimizer, tolerance, progress, generator: As in :func:`fit_points`; ``steps`` per descent.
         callback: Called with the step, its loss, and the directions after it.
 
     Example:
         >>> cloud = torch.tensor([[0.9, 0.1], [-0.2, 0.4], [0.3, -0.5]])
-        >>> turned = cloud @ torch.tensor([[0.8, 0.6], [-0.6, 0.8]])
-        >>> fit = fit_directions(cloud, turned, num_directions=8, steps=200)
+        >>> rotated = cloud @ torch.tensor([[0.8, 0.6], [-0.6, 0.8]])
+        >>> fit = fit_directions(cloud, rotated, num_directions=8, steps=200)
         >>> fit.loss < 0.01 * fit.start_loss
         True
     """
-    complex = one_complex(shape, "shape")
+    complex = single_complex(shape, "shape")
     if restarts < 0:
         raise ValueError(f"restarts must not be negative, got {restarts}.")
-    goal = _goal(complex, target, num_directions=num_directions, num_thresholds=num_thresholds, scales=scales)
-    count, dim = goal.directions.shape
-    begin = spheres.random(count, dim, generator) if start is None else _check_directions(start, count, dim)
-    how = Descent(steps, learning_rate, optimiser, tolerance)
-    stages = [_stage(complex, goal, scale, on_sphere) for scale in goal.scales]
-    plain = stages[-1].loss
+    objective = _objective(complex, target, num_directions=num_directions, num_thresholds=num_thresholds, scales=scales)
+    count, dim = objective.directions.shape
+    initial = spheres.random(count, dim, generator) if start is None else _check_start(start, count, dim)
+    options = DescentOptions(steps, learning_rate, optimizer, tolerance)
+    stages = [_stage(complex, objective, scale, on_sphere) for scale in objective.scales]
+    loss_of = stages[-1].loss
+    descents: list[Descent] = []
     with closing(progress_bar(steps * (1 + restarts), "fitting directions", hidden=not progress)) as bar:
 
         def report(step: int, loss: float, weight: Tensor) -> None:
@@ -88,68 +89,70 @@ def fit_directions(
             if callback is not None:
                 callback(step, loss, _directions(weight, on_sphere).clone())
 
-        courses = [descend(begin.to(goal.centre), stages, plain, how, reach=1.0, report=report)]
-        state = courses[0].state
+        def run(start: Tensor) -> Tensor:
+            descents.append(descend(start, stages, loss_of, options, radius=1.0, callback=report))
+            return descents[-1].state
+
+        state = run(initial.to(objective.center))
         for _ in range(restarts):
-            elsewhere = _better_places(complex, goal, _directions(state, on_sphere))
-            if elsewhere is None:
+            moved = _move_to_candidates(complex, objective, _directions(state, on_sphere))
+            if moved is None:
                 break
-            courses.append(descend(elsewhere, stages, plain, how, reach=1.0, report=report))
-            before, after = (_errors(complex, goal, _directions(one, on_sphere)) for one in (state, courses[-1].state))
-            state = torch.where((after < before)[:, None], courses[-1].state, state)
-    loss, stopped = float(plain(state)), courses[0].stopped
-    best = courses[0]._replace(
+            again = run(moved)
+            before, after = (_errors(complex, objective, _directions(weight, on_sphere)) for weight in (state, again))
+            state = torch.where((after < before)[:, None], again, state)
+    loss, first = float(loss_of(state)), descents[0]
+    best = first._replace(
         state=state,
         loss=loss,
-        stopped="steps" if stopped == "no improvement" and loss < courses[0].start_loss else stopped,
-        losses=[loss for course in courses for loss in course.losses],
-        scales=[scale for course in courses for scale in course.scales],
+        stopped="steps" if first.stopped == "no improvement" and loss < first.start_loss else first.stopped,
+        losses=[loss for descent in descents for loss in descent.losses],
+        scales=[scale for descent in descents for scale in descent.scales],
     )
-    warn_of(best.stopped, len(courses[0].losses), how)
+    warn_on_failure(best.stopped, len(first.losses), learning_rate)
     settings = {"start": "random" if start is None else "given", "restarts": restarts, "on_sphere": on_sphere}
-    return found(goal, complex, _directions(best.state, on_sphere), best, courses, how, settings)
+    return make_fit(objective, complex, _directions(best.state, on_sphere), best, descents, options, settings)
 
 
-def _goal(
+def _objective(
     shape: Complex,
-    target: Shape | Transform,
+    target: Shape | TransformTarget,
     *,
     num_directions: int,
     num_thresholds: int,
     scales: Sequence[float] | None,
-) -> Goal:
-    """The goal of directions: the given transform, or that of another shape in evenly spread directions."""
+) -> Objective:
+    """The given transform, or that of another shape in evenly spaced directions."""
     like: dict[str, Any] = {"device": shape.device, "dtype": shape.points.dtype}
-    at: Callable[[float], Tensor]
-    if isinstance(target, Transform):
-        at, thresholds, own = target.at, target.thresholds.to(shape.points), target.scale
-        spread = spheres.uniform(len(target.values), shape.dim, **like)
+    values: Callable[[float], Tensor]
+    if isinstance(target, TransformTarget):
+        values, thresholds, own_scale = target.smoothed, target.thresholds.to(shape.points), target.scale
+        directions = spheres.uniform(len(target.values), shape.dim, **like)
     else:
-        other, own = one_complex(target, "target").to(shape.points.dtype), math.inf
+        other, own_scale = single_complex(target, "target").to(shape.points.dtype), math.inf
         if other.dim != shape.dim:
             raise ValueError(f"target must have points of dimension {shape.dim} like the shape, got {other.dim}.")
-        largest = max(float(torch.linalg.vector_norm(one.points, dim=1).max()) for one in (shape, other)) or 1.0
-        spread = spheres.uniform(positive(num_directions, "num_directions"), shape.dim, **like)
-        thresholds = even_thresholds(positive(num_thresholds, "num_thresholds"), MARGIN * largest, **like)
+        directions = spheres.uniform(positive(num_directions, "num_directions"), shape.dim, **like)
+        thresholds = even_thresholds(positive(num_thresholds, "num_thresholds"), radius_of(shape, other), **like)
 
-        def at(scale: float) -> Tensor:
-            return ect(other, spread, thresholds, scale=scale)[0]
+        def values(scale: float) -> Tensor:
+            return ect(other, directions, thresholds, scale=scale)[0]
 
-    soft = min(own, soft_scale(float(thresholds.abs().max())))
-    total = peak(at(math.inf))
-    return Goal(
-        values=lambda scale: at(scale).to(shape.points) / total,
-        divisor=total,
+    soft = min(own_scale, soft_scale(float(thresholds.abs().max())))
+    divisor = peak(values(math.inf))
+    return Objective(
+        values=lambda scale: values(scale).to(shape.points) / divisor,
+        divisor=divisor,
         num_points=len(shape.points),
-        directions=spread,
+        directions=directions,
         thresholds=thresholds,
-        scales=not_sharper(own, checked_scales(scales, soft, soft)),
-        centre=shape.points.new_zeros(shape.dim),
+        scales=scale_schedule(scales, soft, soft, limit=own_scale),
+        center=shape.points.new_zeros(shape.dim),
     )
 
 
-def _stage(complex: Complex, goal: Goal, scale: float, on_sphere: bool) -> Stage:
-    difference = goal.difference(scale)
+def _stage(complex: Complex, objective: Objective, scale: float, on_sphere: bool) -> Stage:
+    difference = objective.difference(scale)
     return Stage(scale, lambda weight: difference(complex, _directions(weight, on_sphere)).square().mean())
 
 
@@ -157,30 +160,31 @@ def _directions(weight: Tensor, on_sphere: bool) -> Tensor:
     return torch.nn.functional.normalize(weight, dim=1) if on_sphere else weight
 
 
-def _errors(complex: Complex, goal: Goal, directions: Tensor) -> Tensor:
-    """``[T]``: how far the curve of each direction is from the wanted one."""
-    return goal.difference(goal.scales[-1])(complex, directions).square().mean(dim=1)
+def _errors(complex: Complex, objective: Objective, directions: Tensor) -> Tensor:
+    """``[T]``: mean squared error of the curve of each direction."""
+    return objective.difference(objective.scales[-1])(complex, directions).square().mean(dim=1)
 
 
-def _better_places(complex: Complex, goal: Goal, directions: Tensor) -> Tensor | None:
-    """The directions, those that match twice as well elsewhere on the sphere moved there; ``None`` if there are none."""
-    scale, dim = goal.scales[-1], directions.shape[1]
-    places = spheres.uniform(PLACES if dim <= 2 else 4 * PLACES, dim, device=directions.device, dtype=directions.dtype)
-    curves = ect(complex, places, goal.thresholds, scale=scale)[0] / goal.divisor
-    distances = torch.cdist(goal.values(scale), curves, compute_mode="donot_use_mm_for_euclid_dist")  # [T, places]
-    nearest, place = (distances.square() / len(goal.thresholds)).min(dim=1)
-    better = nearest < 0.5 * _errors(complex, goal, directions)
-    return torch.where(better[:, None], places[place], directions) if bool(better.any()) else None
+def _move_to_candidates(complex: Complex, objective: Objective, directions: Tensor) -> Tensor | None:
+    """Move directions to candidates with less than half their error; ``None`` if there are none."""
+    scale, dim = objective.scales[-1], directions.shape[1]
+    count = NUM_CANDIDATES if dim <= 2 else 4 * NUM_CANDIDATES
+    candidates = spheres.uniform(count, dim, device=directions.device, dtype=directions.dtype)
+    curves = ect(complex, candidates, objective.thresholds, scale=scale)[0] / objective.divisor
+    distances = torch.cdist(objective.values(scale), curves, compute_mode="donot_use_mm_for_euclid_dist")  # [T, candidates]
+    errors, nearest = (distances.square() / len(objective.thresholds)).min(dim=1)
+    better = errors < 0.5 * _errors(complex, objective, directions)
+    return torch.where(better[:, None], candidates[nearest], directions) if bool(better.any()) else None
 
 
-def _check_directions(start: Tensor, count: int, dim: int) -> Tensor:
+def _check_start(start: Tensor, count: int, dim: int) -> Tensor:
     if not isinstance(start, Tensor) or not start.is_floating_point():
         got = start.dtype if isinstance(start, Tensor) else type(start).__name__
-        raise TypeError(f"start must be a torch.Tensor of floating point, got {got}.")
+        raise TypeError(f"start must be a floating-point torch.Tensor, got {got}.")
     if start.shape != (count, dim):
         hint = " Did you pass it transposed?" if start.shape == (dim, count) else ""
         raise ValueError(
-            f"start must have one direction for each of the target, shape [{count}, {dim}], got {list(start.shape)}.{hint}"
+            f"start must have one direction per row of the target, shape [{count}, {dim}], got {list(start.shape)}.{hint}"
         )
     if not bool(torch.isfinite(start).all()):
         raise ValueError(f"start must be finite, got {start[~torch.isfinite(start)][0].item()}.")

@@ -1,4 +1,4 @@
-"""The inverse problem: a transform is given, and the points are wanted."""
+"""The inverse problem: find points from a transform alone."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from .._validation import positive
 from ..complexes import Shape
 from ..functional import ect
 
-FALL = 1e-3  # how much the curve of a cloud may fall, relative to its top, before it is taken for something else
+MAX_DECREASE = 1e-3  # of a curve, relative to its maximum: curves of point clouds do not decrease
 
 
 @dataclass(frozen=True, eq=False)
-class Transform:
-    """A transform together with what it was computed with: a target to fit to where the shape itself is not at hand.
+class TransformTarget:
+    """A transform with its grid: a target to fit to when the shape itself is not available.
 
     Entry ``values[i, j]`` is the Euler characteristic at or below ``thresholds[j]`` in direction ``directions[i]``.
 
     Args:
-        values: ``[T, H]``, or ``[1, T, H]`` as :func:`ect` returns it for one shape. Not normalised.
-        directions: ``[T, dim]``; ``None`` where they are what is wanted (:func:`fitting.fit_directions`).
-        thresholds: ``[H]``, ascending, two at least.
+        values: ``[T, H]``, or ``[1, T, H]`` as :func:`ect` returns it for one shape. Not normalized.
+        directions: ``[T, dim]``, or ``None`` to fit them (:func:`fitting.fit_directions`).
+        thresholds: ``[H]``, ascending, at least two.
         scale: The scale that ``values`` were computed with.
 
     Example:
         >>> from eulerscan import directions, thresholds
-        >>> target = Transform.of(torch.rand(50, 2), directions.circle(16), thresholds(32, radius=1.5))
+        >>> target = TransformTarget.of(torch.rand(50, 2), directions.circle(16), thresholds(32, radius=1.5))
         >>> target.values.shape, target.total
         (torch.Size([16, 32]), 50.0)
     """
@@ -47,20 +47,20 @@ class Transform:
                 continue
             if not isinstance(tensor, Tensor) or not tensor.is_floating_point():
                 got = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
-                raise TypeError(f"{name} must be a torch.Tensor of floating point, got {got}.")
+                raise TypeError(f"{name} must be a floating-point torch.Tensor, got {got}.")
             if not bool(torch.isfinite(tensor).all()):
                 raise ValueError(f"{name} must be finite, got {tensor[~torch.isfinite(tensor)][0].item()}.")
         if self.directions is not None and (self.directions.ndim != 2 or not self.directions.numel()):
             raise ValueError(f"directions must have shape [T, dim], got {list(self.directions.shape)}.")
         if self.thresholds.ndim != 1 or len(self.thresholds) < 2 or bool((self.thresholds.diff() <= 0).any()):
-            raise ValueError(f"thresholds must be at least two ascending heights [H], got {self.thresholds.tolist()}.")
+            raise ValueError(f"thresholds must be two or more ascending heights [H], got {self.thresholds.tolist()}.")
         values = self.values
         values = values[0] if values.ndim == 3 and len(values) == 1 else values
         expected = [len(values) if self.directions is None else len(self.directions), len(self.thresholds)]
         if list(values.shape) != expected or not len(values):
             hint = " Did you pass it transposed?" if list(values.shape) == expected[::-1] else ""
             raise ValueError(
-                f"values must have one row a direction and one column a threshold, shape {expected}, "
+                f"values must have one row per direction and one column per threshold, shape {expected}, "
                 f"got {list(self.values.shape)}.{hint}"
             )
         if not self.scale > 0:  # NaN too
@@ -70,57 +70,57 @@ class Transform:
         object.__setattr__(self, "directions", None if self.directions is None else self.directions.detach())
 
     @classmethod
-    def of(cls, shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float = math.inf) -> Transform:
-        """The transform of one shape."""
+    def of(cls, shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float = math.inf) -> TransformTarget:
+        """Transform one shape."""
         return cls(ect(shape, directions, thresholds, scale=scale), directions, thresholds, scale)
 
     @property
     def step(self) -> float:
-        """The mean distance of two thresholds."""
+        """Mean spacing of the thresholds."""
         return (float(self.thresholds[-1]) - float(self.thresholds[0])) / (len(self.thresholds) - 1)
 
     @property
     def radius(self) -> float:
-        """The largest height that is looked at."""
+        """Largest absolute threshold."""
         return float(self.thresholds.abs().max())
 
     @property
     def total(self) -> float:
-        """The Euler characteristic of the whole shape, for a cloud its number of points.
+        """Euler characteristic of the whole shape; for a point cloud, its number of points.
 
-        What the curves come to at the last threshold. Where they are smooth, a point near the top of one curve is not yet
-        counted in full there; it is near the bottom of the opposite one, which begins with what is missing. So a smooth
-        transform needs directions in opposite pairs for this to be exact. Of others it is off by a few per cent if the scale
-        is soft: give the number of points where it is known.
+        This is the value of the curves at the last threshold. A smooth curve has not yet counted points near the top in full;
+        the curve in the opposite direction starts with the missing part. So this is exact for smooth transforms only if
+        directions come in opposite pairs. Otherwise, at a soft scale, it is off by a few percent: give the number of points if
+        you know it.
         """
         ends = self.values[:, -1] if math.isinf(self.scale) else self.values[:, -1] + self.values[:, 0]
         return float(ends.mean())
 
-    def at(self, scale: float) -> Tensor:
-        """``[T, H]``: nearly the values that a transform with a softer ``scale`` would have had.
+    def smoothed(self, scale: float) -> Tensor:
+        """``[T, H]``: approximate values of the transform at a softer ``scale``.
 
-        What a curve gains between two thresholds is spread evenly over the heights between them, and each part of it counts
-        with a sigmoid. Two blurs add like variances. A scale at least as sharp as that of the values, or so sharp
-        that the sigmoid rises within half a step, leaves the values as they are.
+        The increase of a curve between two thresholds is spread evenly over the heights between them and convolved with the
+        sigmoid. Widths add like variances. The values are unchanged if the scale is as sharp as their own, or so sharp that the
+        sigmoid rises within half a step.
         """
-        if scale >= self.scale or scale >= sharpest(self.step):
+        if scale >= self.scale or scale >= sharpest_scale(self.step):
             return self.values
         added = scale if math.isinf(self.scale) else 1 / math.sqrt(scale**-2 - self.scale**-2)
         upper = self.thresholds.double()
         lower = torch.cat([2 * upper[:1] - upper[1:2], upper[:-1]])
-        # The sigmoid of every threshold, averaged over the heights between lower and upper.
+        # The sigmoid at every threshold, averaged over the heights between lower and upper.
         area = softplus(added * (upper - lower[:, None])) - softplus(added * (upper - upper[:, None]))
-        gains = pad(self.values.double(), (1, 0)).diff(dim=1)
-        return (gains @ (area / (added * (upper - lower))[:, None])).to(self.values.dtype)
+        increases = pad(self.values.double(), (1, 0)).diff(dim=1)
+        return (increases @ (area / (added * (upper - lower))[:, None])).to(self.values.dtype)
 
 
-def sharpest(step: float) -> float:
-    """The scale at which a sigmoid rises within half a step of the grid: thresholds see it as the exact transform."""
+def sharpest_scale(step: float) -> float:
+    """The scale at which the sigmoid rises within half a step of the grid: practically the exact transform."""
     return 8 / step
 
 
 def back_project(
-    transform: Transform,
+    target: TransformTarget,
     num_points: int | None = None,
     *,
     candidates: int | None = None,
@@ -128,100 +128,102 @@ def back_project(
     rounds: int = 3,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Points ``[num_points, dim]`` whose transform is roughly the given one, found without descending from a random start.
+    """Points ``[num_points, dim]`` whose transform is roughly the target, without gradient descent.
 
-    The derivative of a curve of a point cloud tells how many points lie between two thresholds. Spread back over the slabs of
-    space that they were counted in, from all directions, these numbers give a density. The curves of that density are
-    compared with the given ones, and the density is corrected by the ratio (expectation maximisation, as in emission
-    tomography: it needs no filter, works in every dimension and with any directions, and the density stays positive).
-    The density lives on random candidates, which are drawn again, finer, around those that carry weight.
+    The derivative of a curve of a point cloud is the number of points between two thresholds. Back-projected from all
+    directions, these counts give a density, which is refined by expectation maximization (MLEM), as in emission tomography: it
+    needs no filter, works in any dimension and with any directions, and keeps the density positive. The density is a weighted
+    set of random candidates, resampled more finely around those with large weights.
 
     Args:
-        transform: Of a point cloud, with its directions.
-        num_points: As many as ``transform.total`` by default.
-        candidates: How many, ten times ``num_points`` and at least 8,192 by default.
-        iterations: Corrections for each set of candidates.
-        rounds: Sets of candidates.
-        generator: Where the candidates come from.
+        target: Transform of a point cloud, with directions.
+        num_points: Default: ``target.total``.
+        candidates: Number of candidates. Default: ``10 * num_points``, at least 8,192.
+        iterations: EM iterations per round.
+        rounds: Number of times that candidates are sampled.
+        generator: Random numbers for the candidates.
 
     Example:
         >>> cloud = torch.nn.functional.normalize(torch.randn(100, 2), dim=1)
         >>> from eulerscan import directions, thresholds
-        >>> seen = Transform.of(cloud, directions.circle(32), thresholds(32))
-        >>> back_project(seen).norm(dim=1).sub(1).abs().mean() < 0.05
+        >>> target = TransformTarget.of(cloud, directions.circle(32), thresholds(32))
+        >>> back_project(target).norm(dim=1).sub(1).abs().mean() < 0.05
         tensor(True)
     """
-    directions = _cloud_directions(transform)
-    num_points = max(1, round(transform.total)) if num_points is None else positive(num_points, "num_points")
+    directions = _cloud_directions(target)
+    num_points = max(1, round(target.total)) if num_points is None else positive(num_points, "num_points")
     count = max(8192, 10 * num_points) if candidates is None else positive(candidates, "candidates")
-    dim, num_bins = directions.shape[1], len(transform.thresholds) + 1
-    gains = pad(pad(transform.values.double(), (1, 0)).diff(dim=1).clamp(min=0), (0, 1))  # none above the last threshold
-    seen = (gains / gains.sum(dim=1, keepdim=True)).reshape(-1)
-    width = 2 * transform.radius / float(directions.norm(dim=1).median())
-    places = uniform_in_ball(count, dim, generator).to(directions) * (width / 2)
+    dim, num_bins = directions.shape[1], len(target.thresholds) + 1
+    # Number of points below the first threshold, between two, and above the last one: none.
+    counts = pad(pad(target.values.double(), (1, 0)).diff(dim=1).clamp(min=0), (0, 1))
+    measured = (counts / counts.sum(dim=1, keepdim=True)).reshape(-1)
+    width = 2 * target.radius / float(directions.norm(dim=1).median())
+    points = uniform_in_ball(count, dim, generator).to(directions) * (width / 2)
     width /= count ** (1 / dim)
-    first = torch.arange(len(directions), device=directions.device) * num_bins
+    first_bin = torch.arange(len(directions), device=directions.device) * num_bins
     weights = equal = torch.full((count,), 1 / count, dtype=torch.float64, device=directions.device)
     for number in range(positive(rounds, "rounds")):
         if number:
-            places, weights = _draw(places, weights, count, width, generator), equal
+            points, weights = _resample(points, weights, count, width, generator), equal
             width /= 2
-        heights = (places @ directions.T).contiguous()
-        bins = (torch.searchsorted(transform.thresholds.to(heights), heights) + first).reshape(-1)  # [count * T]
+        heights = (points @ directions.T).contiguous()
+        bins = (torch.searchsorted(target.thresholds.to(heights), heights) + first_bin).reshape(-1)  # [count * T]
         for _ in range(iterations):
-            spread = weights[:, None].expand(-1, len(directions)).reshape(-1)
-            projected = torch.zeros_like(seen).index_add(0, bins, spread)
-            ratio = seen / projected.clamp(min=1e-12)
+            repeated = weights[:, None].expand(-1, len(directions)).reshape(-1)
+            projected = torch.zeros_like(measured).index_add(0, bins, repeated)
+            ratio = measured / projected.clamp(min=1e-12)
             weights = weights * ratio.index_select(0, bins).view(count, -1).mean(dim=1)
             weights = weights / weights.sum()
-    # Apart from each other: points at one place would get the same gradient for ever.
-    return _draw(places, weights, num_points, width, generator)
+    # With jitter: coincident points would keep the same gradient and never separate.
+    return _resample(points, weights, num_points, width, generator)
 
 
-def _cloud_directions(transform: Transform) -> Tensor:
-    """The directions of the transform of a cloud."""
-    if not isinstance(transform, Transform):
-        raise TypeError(f"transform must be a Transform, got {type(transform).__name__}. Transform(values, ...) makes one.")
-    if transform.directions is None:
-        raise ValueError("transform must have directions to find points, got None.")
-    values = transform.values
-    top, fall = float(values.max()), float(-values.diff(dim=1).min())
-    if top <= 0 or fall > FALL * top or float(values[:, -1].min()) <= 0:
-        falls = fall > FALL * top
-        row = int((values.diff(dim=1).amin(dim=1) if falls else values[:, -1]).argmin())
-        what = f"falls by {fall:g}" if falls else f"ends at {float(values[row, -1]):g}"
-        raise ValueError(
-            f"transform must be that of a point cloud, whose curves rise from 0 to the number of points, got one that "
-            f"{what} (row {row}). Curves of graphs and meshes fall: to fit to those, give their connectivity as start."
+def _cloud_directions(target: TransformTarget) -> Tensor:
+    """Directions of the transform of a point cloud."""
+    if not isinstance(target, TransformTarget):
+        raise TypeError(
+            f"target must be a TransformTarget, got {type(target).__name__}. TransformTarget(values, ...) makes one."
         )
-    return transform.directions
+    if target.directions is None:
+        raise ValueError("target must have directions to find points, got None.")
+    values = target.values
+    top, decrease = float(values.max()), float(-values.diff(dim=1).min())
+    decreases = decrease > MAX_DECREASE * top
+    if top <= 0 or decreases or float(values[:, -1].min()) <= 0:
+        row = int((values.diff(dim=1).amin(dim=1) if decreases else values[:, -1]).argmin())
+        what = f"decreases by {decrease:g}" if decreases else f"ends at {float(values[row, -1]):g}"
+        raise ValueError(
+            "target must be the transform of a point cloud, whose curves increase from 0 to the number of points, got one that "
+            f"{what} (row {row}). To fit to a graph or mesh, give its connectivity as start."
+        )
+    return target.directions
 
 
 def uniform_in_ball(n: int, dim: int, generator: torch.Generator | None) -> Tensor:
-    """``n`` points, uniform in the unit ball, in float64."""
+    """``n`` random points, uniform in the unit ball, in float64."""
     normal = torch.randn(n, dim, generator=generator, dtype=torch.float64)
     radius = torch.rand(n, 1, generator=generator, dtype=torch.float64) ** (1 / dim)
     return torch.nn.functional.normalize(normal, dim=1) * radius
 
 
-def _draw(places: Tensor, weights: Tensor, n: int, width: float, generator: torch.Generator | None) -> Tensor:
-    """``n`` points near the places, as many in each neighbourhood as its weight says, in cubes of the given width."""
-    order = _neighbours_together(places)
-    places, weights = places[order], weights[order]
+def _resample(points: Tensor, weights: Tensor, n: int, width: float, generator: torch.Generator | None) -> Tensor:
+    """Systematic resampling: ``n`` of the points, in proportion to their weights, jittered within cubes of this width."""
+    order = _morton_order(points)  # along it, each neighborhood gets its proportion
+    points, weights = points[order], weights[order]
     steps = torch.arange(n, dtype=torch.float64) + torch.rand(1, generator=generator, dtype=torch.float64)
-    up_to = weights.cumsum(dim=0)
-    index = torch.searchsorted(up_to, (steps / n).to(up_to) * up_to[-1]).clamp(max=len(places) - 1)
-    jitter = torch.rand(n, places.shape[1], generator=generator, dtype=torch.float64) - 0.5
-    return places[index] + width * jitter.to(places)
+    cumulative = weights.cumsum(dim=0)
+    index = torch.searchsorted(cumulative, (steps / n).to(cumulative) * cumulative[-1]).clamp(max=len(points) - 1)
+    jitter = torch.rand(n, points.shape[1], generator=generator, dtype=torch.float64) - 0.5
+    return points[index] + width * jitter.to(points)
 
 
-def _neighbours_together(places: Tensor) -> Tensor:
-    """An order in which neighbours in space mostly follow each other: along a curve through ever finer cubes (Morton)."""
-    dim = places.shape[1]
+def _morton_order(points: Tensor) -> Tensor:
+    """Order along a Morton curve, on which neighbors in space are mostly close."""
+    dim = points.shape[1]
     levels = max(1, min(10, 62 // dim))
-    low, high = places.amin(dim=0), places.amax(dim=0)
-    cells = ((places - low) / (high - low).clamp(min=1e-30) * (2**levels - 1)).long()
-    code = torch.zeros(len(places), dtype=torch.int64, device=places.device)
+    low, high = points.amin(dim=0), points.amax(dim=0)
+    cells = ((points - low) / (high - low).clamp(min=1e-30) * (2**levels - 1)).long()
+    code = torch.zeros(len(points), dtype=torch.int64, device=points.device)
     for level in reversed(range(levels)):
         for axis in range(min(dim, 62)):
             code = 2 * code + (cells[:, axis] >> level & 1)

@@ -1,4 +1,4 @@
-"""What a fit found, and how it went."""
+"""The result of a fit."""
 
 from __future__ import annotations
 
@@ -10,72 +10,72 @@ import torch
 from torch import Tensor
 
 from ..complexes import Complex
-from .descent import Course, Descent, Stopped
-from .objective import Goal
+from .descent import Descent, DescentOptions, StopReason
+from .objective import Objective
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a fit found, and how it went.
+    """The result of a fit.
 
     Attributes:
-        shape: The fitted shape, in the coordinates of the target; of :func:`fit_directions` the given one.
-        directions: ``[T, dim]``, those that the transforms were compared in; of :func:`fit_directions` the fitted ones.
-        thresholds: ``[H]``. Heights are those of ``(points - centre) / radius``.
-        centre, radius: ``[dim]`` and a number.
-        start_loss, loss: Mean squared difference of the normalised transforms before and after, both at the last scale
-            and without extra terms, so that one can be divided by the other.
-        history: ``[steps]``, the loss at every step, extra terms included, each at the scale of its step.
-        scales: ``[steps]``.
+        shape: The fitted shape, in the coordinates of the target. For :func:`fit_directions`, the given shape.
+        directions: ``[T, dim]``: directions of the transforms. For :func:`fit_directions`, the fitted ones.
+        thresholds: ``[H]``, for the heights of ``(points - center) / radius``.
+        center, radius: ``[dim]`` and a number.
+        start_loss, loss: Mean squared difference of the normalized transforms before and after. Both are at the last scale and
+            without regularization, so their ratio is meaningful.
+        history: ``[steps]``: loss of every step, regularization included, at the scale of that step.
+        scales: ``[steps]``: scale of every step.
         stopped: ``"steps"`` (all were made), ``"tolerance"`` (the loss became that small), or, with a warning and the best
             state kept, ``"diverged"`` or ``"no improvement"``.
-        restart_losses: The loss that each start came to; the best one is kept.
-        settings: What it was called with, defaults filled in; and ``best_learning_rate``, that of the descent that was kept,
-            which is larger than ``learning_rate`` where points were moved at random before it.
+        restart_losses: Final loss of every start. The best one is kept.
+        settings: Arguments of the call, with defaults filled in, and ``best_learning_rate``, that of the descent that was kept:
+            restarts from perturbed points use a larger one than ``learning_rate``.
     """
 
     shape: Complex
     directions: Tensor
     thresholds: Tensor
-    centre: Tensor
+    center: Tensor
     radius: float
     start_loss: float
     loss: float
     history: Tensor
     scales: Tensor
-    stopped: Stopped
+    stopped: StopReason
     restart_losses: tuple[float, ...]
     settings: Mapping[str, Any]
 
 
-def found(
-    goal: Goal,
+def make_fit(
+    objective: Objective,
     shape: Complex,
     directions: Tensor,
-    best: Course,
-    courses: Sequence[Course],
-    how: Descent,
+    best: Descent,
+    descents: Sequence[Descent],
+    options: DescentOptions,
     settings: Mapping[str, Any],
 ) -> Fit:
-    """The best course as a result."""
+    """The result of the best of several descents."""
     return Fit(
         shape=shape,
         directions=directions,
-        thresholds=goal.thresholds,
-        centre=goal.centre,
-        radius=goal.radius,
+        thresholds=objective.thresholds,
+        center=objective.center,
+        radius=objective.radius,
         start_loss=best.start_loss,
         loss=best.loss,
         history=torch.tensor(best.losses),
         scales=torch.tensor(best.scales),
         stopped=best.stopped,
-        restart_losses=tuple(course.loss for course in courses),
+        restart_losses=tuple(descent.loss for descent in descents),
         settings={
-            "num_points": goal.num_points,
+            "num_points": objective.num_points,
             "num_directions": len(directions),
-            "num_thresholds": len(goal.thresholds),
-            "scales": goal.scales,
-            **asdict(how),
+            "num_thresholds": len(objective.thresholds),
+            "scales": objective.scales,
+            **asdict(options),
             "best_learning_rate": best.learning_rate,
             **settings,
         },

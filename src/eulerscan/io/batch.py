@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -58,32 +57,27 @@ def read_many(paths: Sequence[str | os.PathLike[str]], **options: Any) -> tuple[
     shapes: dict[int, Complex] = {}
     errors: dict[int, Exception] = {}
     for i, path in enumerate(paths):
-        with _collect(errors, i):
+        try:
             file = open_shape(path)
             mesh = parse_mesh(file) if batched else None
             if mesh is None:
                 shapes[i] = parse(file, **options)
             else:
                 meshes[i] = mesh
+        except ImportError:
+            raise
+        except Exception as error:  # the other files can still be read
+            errors[i] = error
     joined = _assemble_all(meshes, **options) if meshes else None
     for i in meshes.keys() - (joined.positions if joined is not None else ()):
-        with _collect(errors, i):  # invalid meshes, for the error message
+        try:
             shapes[i] = read(paths[i], **options)
+        except (ValueError, OSError) as error:  # the reason why the mesh is invalid
+            errors[i] = error
     batches: dict[int, list[Batch]] = {} if joined is None else {joined.complex.dim: [joined]}
     for i, shape in sorted(shapes.items()):
         batches.setdefault(shape.dim, []).append(Batch([i], shape))
     return {dim: _concatenate(items) for dim, items in batches.items()}, dict(sorted(errors.items()))
-
-
-@contextmanager
-def _collect(errors: dict[int, Exception], position: int) -> Iterator[None]:
-    """Store the error of one file, so that the others can still be read. A missing library is an error of all files."""
-    try:
-        yield
-    except ImportError:
-        raise
-    except Exception as error:
-        errors[position] = error
 
 
 def _concatenate(batches: list[Batch]) -> Batch:

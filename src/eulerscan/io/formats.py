@@ -13,12 +13,14 @@ EXTENSIONS = {
     **{".png": "png", ".tif": "tiff", ".tiff": "tiff", ".jpg": "jpeg", ".jpeg": "jpeg", ".bmp": "bmp"},
 }
 IMAGES = ("png", "tiff", "jpeg", "bmp")
+_MESHES = ("ply", "off", "stl", "glb")
 READABLE: tuple[str, ...] = tuple(sorted(EXTENSIONS))
 """The file extensions that :func:`read` supports."""
 
 _WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
 # A file without the signature is not in the format, whatever its extension.
 _SIGNATURES = {
+    "ply": (b"ply\n", b"ply\r"),
     "png": (b"\x89PNG\r\n\x1a\n",),
     "jpeg": (b"\xff\xd8\xff",),
     "tiff": (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"),
@@ -26,7 +28,6 @@ _SIGNATURES = {
     "npy": (b"\x93NUMPY",),
     "npz": (b"PK\x03\x04", b"PK\x05\x06"),
     "glb": (b"glTF",),
-    "ply": (b"ply\n", b"ply\r"),
 }
 # Outputs of our own commands: figures, transforms, predictions, evaluations. Left in a folder, they are not among its shapes.
 _OUTPUTS = re.compile(
@@ -37,29 +38,38 @@ _OUTPUTS = re.compile(
 class File(NamedTuple):
     """A file in memory, and its format, one of the values of ``EXTENSIONS``."""
 
-    path: Path
+    path: str | os.PathLike[str]
     format: str
     content: bytes
 
 
 def load(path: str | os.PathLike[str]) -> File:
     """Read a file and detect its format: from the content, else from the extension."""
-    path = Path(path)
     with open(path, "rb", buffering=0) as file:
         content = file.read()
-    if not content:
-        raise ValueError(f"{path}: file is empty.")
-    if _OUTPUTS.match(content[:256]):
-        raise ValueError(f"{path}: file is an output of eulerscan, not a shape.")
-    extension = path.suffix.lower()
-    if extension in _WORKBOOKS:
-        raise ValueError(f"{path}: spreadsheet workbooks are not supported. Save the sheet as CSV.")
-    format = detect(content) or EXTENSIONS.get(extension)
-    if format is None:
-        raise ValueError(f"{path}: unknown format. Supported extensions are {' '.join(READABLE)}.")
-    if format in _SIGNATURES and not content.startswith(_SIGNATURES[format]):
-        raise ValueError(f"{path}: not a {format.upper()} file, despite its extension.")
+    format = detect(content)
+    if format not in _MESHES:
+        try:
+            format = _check(content, format, os.path.splitext(path)[1].lower())
+        except ValueError as error:
+            raise ValueError(f"{Path(path)}: {error}") from None
     return File(path, format, content)
+
+
+def _check(content: bytes, format: str | None, extension: str) -> str:
+    """The format of a file, detected or given by the extension. Raises if the file is known not to be a shape."""
+    if not content:
+        raise ValueError("file is empty.")
+    if _OUTPUTS.match(content):
+        raise ValueError("file is an output of eulerscan, not a shape.")
+    if extension in _WORKBOOKS:
+        raise ValueError("spreadsheet workbooks are not supported. Save the sheet as CSV.")
+    format = format or EXTENSIONS.get(extension)
+    if format is None:
+        raise ValueError(f"unknown format. Supported extensions are {' '.join(READABLE)}.")
+    if format in _SIGNATURES and not content.startswith(_SIGNATURES[format]):
+        raise ValueError(f"not a {format.upper()} file, despite its extension.")
+    return format
 
 
 def detect(content: bytes) -> str | None:

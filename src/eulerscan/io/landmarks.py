@@ -47,10 +47,15 @@ _COLUMN = re.compile(  # R turns 1.X into X1.X
 _DECIMAL = re.compile(r"[+-]?\d*[.,]\d+")
 
 
+def is_specimen(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is below a file that may hold specimens."""
+    parent = os.path.dirname(path)
+    return os.path.splitext(parent)[1].lower() in _EXTENSIONS and os.path.isfile(parent)
+
+
 def containing_file(path: Path) -> Path:
     """The file that holds a shape: the path itself, or its parent for a specimen."""
-    parent = path.parent
-    return parent if parent.suffix.lower() in _EXTENSIONS and parent.is_file() else path
+    return path.parent if is_specimen(path) else path
 
 
 def specimen_names(path: str | os.PathLike[str]) -> list[str]:
@@ -76,7 +81,7 @@ def read_landmarks(file: File, *, dtype: torch.dtype | None = None) -> Complex:
 
 def read_specimen(file: File, *, dtype: torch.dtype | None = None) -> Complex:
     """One specimen, by its path below the file that contains it."""
-    path = file.path
+    path = Path(file.path)
     specimens = _load_specimens(path.parent)
     if specimens is None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))

@@ -12,7 +12,7 @@ from .arrays import read_arrays
 from .formats import IMAGES, File, load
 from .graphs import read_graph
 from .images import read_image
-from .landmarks import containing_file, read_landmarks, read_specimen
+from .landmarks import is_specimen, read_landmarks, read_specimen
 from .mesh import read_mesh
 from .obj import read_obj
 from .tables import read_table
@@ -71,8 +71,12 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
 
 def open_shape(path: str | os.PathLike[str]) -> File:
     """The file of a shape in memory. Of a specimen only the path: its file is parsed once for all specimens."""
-    path = Path(path)
-    return load(path) if containing_file(path) == path else File(path, "specimen", b"")
+    try:
+        return load(path)
+    except OSError:
+        if is_specimen(path):
+            return File(path, "specimen", b"")
+        raise
 
 
 def parse(file: File, **options: Any) -> Complex:
@@ -86,7 +90,7 @@ def parse(file: File, **options: Any) -> Complex:
         if not len(complex.points):
             raise ValueError("file has no triangle with three distinct vertices.")
     except (ValueError, IndexError) as error:
-        raise ValueError(f"{file.path}: {error}") from None
+        raise ValueError(f"{Path(file.path)}: {error}") from None
     except (MemoryError, OverflowError) as error:
-        raise ValueError(f"{file.path}: file declares impossible sizes ({error}).") from None
+        raise ValueError(f"{Path(file.path)}: file declares impossible sizes ({error}).") from None
     return complex

@@ -13,7 +13,7 @@ from torch import Tensor
 from .. import plot, thresholds
 from .._version import __version__
 from ..complexes import Complex
-from ..fitting import Fit, Transform, fit_directions, fit_points
+from ..fitting import Fit, TransformTarget, fit_directions, fit_points
 from ..functional import ect
 from ..plot.fits import Recorder, animate, draw_points
 from .running import append, machine, read
@@ -42,7 +42,7 @@ def learn_directions(seed: int, folder: Path) -> dict[str, Any]:
     # Evenly spread, and halfway between the 256 candidates of a restart, none of which is a solution.
     solution = _on_circle(2 * torch.pi / 32 * (torch.arange(32) + 1 / 16))
     start = _on_circle(torch.pi * torch.rand(32, generator=generator))
-    target = Transform.of(cloud, solution, thresholds(32), scale=8.0)
+    target = TransformTarget.of(cloud, solution, thresholds(32), scale=8.0)
     fit = fit_directions(cloud, target, start=start, on_sphere=False, steps=1500)
     if seed == 0:
         _draw_directions(cloud, start, fit, target, folder / "learn-directions")
@@ -86,7 +86,7 @@ def run_figure(name: str, seeds: int, folder: Path) -> list[dict[str, Any]]:
     return records
 
 
-def _draw_directions(cloud: Tensor, start: Tensor, fit: Fit, target: Transform, path: Path) -> None:
+def _draw_directions(cloud: Tensor, start: Tensor, fit: Fit, target: TransformTarget, path: Path) -> None:
     """Draw the cloud with the directions before and after, and below them the transforms and the target."""
     figure = plot.figure(10, 6)
     chosen = {"before": start, "after": fit.directions}
