@@ -1,8 +1,8 @@
 """Contours of masks: smooth polygons instead of the stairs of pixels.
 
 A contour crosses a *gate* between each pixel of the foreground and a neighbor in the background. The polygon is the shortest
-closed path through these gates: the minimum length polygon of the digital shape. It is as smooth as the pixels allow, and convex
-for a convex shape. Components and holes are those of the pixels.
+closed path through these gates: the minimum length polygon of the digital shape. It is as smooth as the pixels allow, and
+convex for a convex shape. Components and holes are those of the pixels.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ def polygons(mask: _Array, values: _Array | None = None, level: float = 0.5) -> 
         level: The threshold of the mask.
 
     Example:
-        >>> [polygon] = polygons(np.ones((3, 4), dtype=bool))
-        >>> polygon.outer.round().tolist()
-        [[2.0, 0.0], [2.0, 3.0], [0.0, 3.0], [0.0, 0.0]]
+        >>> ring = np.pad(np.zeros((2, 2), dtype=bool), 3, constant_values=True)
+        >>> [polygon] = polygons(ring)
+        >>> polygon.outer.min(axis=0).round(2).tolist(), polygon.outer.max(axis=0).round(2).tolist(), len(polygon.holes)
+        ([-0.0, -0.0], [7.0, 7.0], 1)
     """
     padded = np.pad(mask.astype(np.uint8, copy=False), 1)
     inside, outside, bounds = _compiled("_trace")(padded)

@@ -43,7 +43,7 @@ def cubes(values: _Array) -> Complex:
 
 
 def squares(mask: _Array) -> Complex:
-    """The union of the unit squares around the foreground pixels ``[N, rows, columns]``, in as few triangles as its outline needs.
+    """The union of the unit squares around foreground pixels ``[N, rows, columns]``, in as few triangles as its outline needs.
 
     The triangles between two lines of the lattice are cut where the outline has corners on these lines, and nowhere else. They
     cover the same region as those of :func:`cubes`, so that the transform is the same, exact and smooth.
