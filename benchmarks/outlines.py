@@ -11,6 +11,7 @@ memory for a large mask and for many silhouettes.
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import statistics
 import time
@@ -27,14 +28,13 @@ from sklearn.svm import SVC
 
 import eulerscan as es
 from eulerscan.convert import from_image
-from eulerscan.datasets.cache import mirror_folder
 
 CONFIG = es.ECTConfig(num_directions=64, num_thresholds=64)
 
 
 def cells(size: int) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
     """650 cell outlines as masks with a longest side of so many pixels, and two labels."""
-    folder = Path(mirror_folder() or "../shared/data") / "cells"
+    folder = Path(os.environ["EULERSCAN_MIRROR"]) / "cells"
     masks = []
     for block in (folder / "cells.txt").read_text(encoding="utf-8").strip().split("\n\n"):
         outline = np.array([line.split() for line in block.strip().splitlines()], dtype=np.float64)
