@@ -207,7 +207,7 @@ def scales() -> Figure:
             top.plot(fine, torch.sigmoid(4 / (steps * step) * (threshold - fine)), color="C0", linewidth=1)
         top.set(title=title, ylabel="weight at a threshold" if column == 0 else "", xlim=(-1.1, 1.1))
         bottom.stem(points.detach()[:, 0], -gradient[:, 0], basefmt=" ", linefmt=LIT, markerfmt=".")
-        bottom.set(xlabel="height of a vertex", ylabel="size of its gradient" if column == 0 else "", xlim=(-1.1, 1.1))
+        bottom.set(xlabel="height of a vertex", ylabel="magnitude of its gradient" if column == 0 else "", xlim=(-1.1, 1.1))
     return figure
 
 
