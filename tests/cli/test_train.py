@@ -151,18 +151,35 @@ def test_meshes_are_not_subsampled_and_nothing_is_written(run, folder, tmp_path)
     assert not (tmp_path / "run" / "seed-0").exists()
 
 
-@pytest.mark.parametrize(("option", "value", "reason"), [("--max-dim", 0, "max_dim=0"), ("--num-points", 5, "num_points=5")])
-def test_shapes_with_larger_simplices_than_the_model_knows_are_skipped(run, folder, tmp_path, option, value, reason):
-    clouds = tmp_path / "clouds"
+@pytest.fixture
+def clouds(tmp_path):
+    """Two classes of point clouds with nine points each."""
     rng = np.random.default_rng(0)
     for name in ("wide", "narrow"):
-        (clouds / name).mkdir(parents=True)
+        (tmp_path / "clouds" / name).mkdir(parents=True)
         for i in range(6):
-            np.savetxt(clouds / name / f"{i}.csv", rng.normal(size=(9, 3)), delimiter=",")
-    run("train", "--folder", clouds, *TINY, option, value, "--output", tmp_path / "run")
+            np.savetxt(tmp_path / "clouds" / name / f"{i}.csv", rng.normal(size=(9, 3)), delimiter=",")
+    return tmp_path / "clouds"
+
+
+@pytest.mark.parametrize(("option", "value", "reason"), [("--max-dim", 0, "max_dim=0"), ("--num-points", 5, "num_points=5")])
+def test_shapes_with_larger_simplices_than_the_model_knows_are_skipped(run, folder, clouds, tmp_path, option, value, reason):
+    run("train", "--folder", clouds, *TINY, "--epochs", 2, option, value, "--output", tmp_path / "run")
     out, err = run("predict", tmp_path / "run" / "seed-0", clouds / "wide" / "0.csv", folder / "torus" / "0.obj", status=1)
     assert "0.csv" in out
     assert re.search(f"simplices of dimension 2, .*{reason}", err)
+
+
+def test_clouds_are_subsampled_to_their_first_points_for_evaluation_and_prediction(run, clouds, tmp_path):
+    run("train", "--folder", clouds, *TINY, "--epochs", 3, "--num-points", 5, "--output", tmp_path / "run")
+    trained = tmp_path / "run" / "seed-0"
+    scores, _ = run("evaluate", trained, "--as-json")
+    assert json.loads(scores)["loss"] == json.loads((trained / "result.json").read_text())["test_loss"]
+    lines = (clouds / "wide" / "0.csv").read_text().splitlines()
+    (tmp_path / "first.csv").write_text("\n".join(lines[:5]))
+    run("predict", trained, clouds / "wide" / "0.csv", tmp_path / "first.csv", "-o", tmp_path / "predictions.csv")
+    whole, first = csv.DictReader((tmp_path / "predictions.csv").read_text().splitlines())
+    assert whole["probability"] == first["probability"]
 
 
 def test_shapes_of_a_dimension_that_was_not_trained_on_are_a_warning(run, folder, trained, tmp_path):
