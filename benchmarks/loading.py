@@ -1,13 +1,13 @@
-"""Speed of loading: batches of graphs against torch_geometric, and preparing the data sets.
+"""Speed of loading: batches of graphs compared with torch_geometric, and preparing the data sets.
 
 Run with the extras ``pyg`` and ``sklearn`` and the dependency group ``bench`` installed, and the raw files in a mirror:
 
     EULERSCAN_MIRROR=../shared/data python benchmarks/loading.py
     EULERSCAN_MIRROR=../shared/data python benchmarks/loading.py --sets
 
-The first passes over the 55,000 training graphs of mnist-superpixels in shuffled batches of 256. The second also prepares every
-data set in an empty folder and loads it again, each in a process of its own. Nothing else should run on the machine meanwhile.
-The exit code is 1 if a floor was missed.
+The first iterates over the 55,000 training graphs of mnist-superpixels in shuffled batches of 256. The second also prepares
+every data set in an empty folder and loads it again, each in its own process. Run nothing else on the machine meanwhile. The
+exit code is 1 if a floor is missed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def batches() -> Report:
         "torch_geometric": lambda: theirs(True),
     }
     seconds: dict[str, list[float]] = {name: [] for name in passes}
-    for _ in range(ROUNDS):  # in turns, so that a busy spell of the machine hits both
+    for _ in range(ROUNDS):  # interleaved, so that load on the machine affects both
         for name, make in passes.items():
             start = time.perf_counter()
             count = sum(1 for _ in make())
@@ -79,7 +79,7 @@ def batches() -> Report:
     select = interleaved({"select": lambda: dataset.shapes.select(order)})["select"]
 
     report = Report(
-        f"{len(dataset.splits['train']):,} superpixel graphs in shuffled batches of {BATCH}", ["", "s a pass", "ms a batch"]
+        f"{len(dataset.splits['train']):,} superpixel graphs in shuffled batches of {BATCH}", ["", "s/pass", "ms/batch"]
     )
     report.rows += [[name, f"{median:.2f}", milliseconds(median / count)] for name, median in medians.items()]
     ratio = medians["torch_geometric"] / medians["eulerscan"]
@@ -92,7 +92,7 @@ def batches() -> Report:
 
 
 def _as_pyg(dataset: datasets.Dataset) -> Callable[[bool], Iterable[Any]]:
-    """A loader over the training graphs as single objects, with every edge once, as ours have it."""
+    """A loader over the training graphs as single objects, with unique edges like ours."""
     from torch_geometric.data import Data
     from torch_geometric.loader import DataLoader
 
@@ -107,7 +107,7 @@ def _as_pyg(dataset: datasets.Dataset) -> Callable[[bool], Iterable[Any]]:
 
 
 def _agree(dataset: datasets.Dataset, theirs: Iterable[Any]) -> None:
-    """Stop unless the first batches hold the same graphs."""
+    """Raise unless the first batches hold the same graphs."""
     for (shapes, labels), other, _ in zip(dataset.loader("train", batch_size=BATCH), theirs, range(5), strict=False):
         expected = es.as_complex(other)
         torch.testing.assert_close(labels, other.y, rtol=0, atol=0)

@@ -1,13 +1,13 @@
-"""Speed of training: an epoch on the superpixel graphs, the whole pipeline, and where its time goes.
+"""Speed of training: one epoch on the superpixel graphs, and where its time goes.
 
 Run with the extra ``pyg`` and the dependency group ``bench`` installed, and the raw files in a mirror:
 
     EULERSCAN_MIRROR=../shared/data python benchmarks/training.py
 
-The model is the paper's for MNIST superpixels (ECT+CNN, 32 x 32, hidden 100, batches of 256). Against it stands the same model
-with the dense formula on what torch_geometric's DataLoader gives; it does a few batches, since an epoch would take
-many minutes. Both must give the same logits first. Nothing else should run on the machine meanwhile. The exit code is 1 if a
-floor was missed.
+The model is that of the paper for MNIST superpixels (ECT+CNN, 32 x 32, hidden 100, batch size 256). The baseline is the same
+model with the dense formula, on batches of torch_geometric's DataLoader. It runs a few batches, since an epoch would take many
+minutes. Both must give the same logits first. Run nothing else on the machine meanwhile. The exit code is 1 if a floor is
+missed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -26,27 +27,27 @@ from works import Report
 import eulerscan as es
 from eulerscan import datasets
 from eulerscan.nn.models import ECTCNN
-from eulerscan.training.loop import Training, train
+from eulerscan.training import TrainingConfig, train
 
 DENSE_BATCHES = 4
 PARTS_BATCHES = 40
 
 
 class Dense(nn.Module):
-    """The same model on a batch of torch_geometric, with one sigmoid for every simplex, direction and threshold."""
+    """The same model with one sigmoid for every simplex, direction and threshold, on a batch of torch_geometric."""
 
     def __init__(self, model: ECTCNN) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, batch: Any) -> Tensor:
-        layer = self.model.transform
+        layer = self.model.layer
         points = es.as_complex(batch).normalized("unit_ball").points
         heights = points @ layer.directions.T
         vertices = torch.sigmoid(layer.scale * (layer.thresholds - heights[:, :, None]))
         tops = heights[batch.edge_index].amax(dim=0)
         edges = torch.sigmoid(layer.scale * (layer.thresholds - tops[:, :, None]))
-        curves = vertices.new_zeros(batch.num_graphs, layer.num_directions, layer.num_thresholds)
+        curves = vertices.new_zeros(batch.num_graphs, len(layer.directions), len(layer.thresholds))
         curves = curves.index_add(0, batch.batch, vertices)
         curves = curves.index_add(0, batch.batch[batch.edge_index[0]], edges, alpha=-1)
         logits: Tensor = self.model.head(curves)
@@ -55,22 +56,23 @@ class Dense(nn.Module):
 
 def main() -> int:
     dataset = datasets.load("mnist-superpixels")
-    report = Report("One epoch on 55,000 superpixel graphs (ECT+CNN, 32 x 32)", ["", "s an epoch", "ms a batch"])
+    report = Report("One epoch on 55,000 superpixel graphs (ECT+CNN, 32 x 32)", ["", "s/epoch", "ms/batch"])
     batches = -(-len(dataset.splits["train"]) // BATCH)
     loader = _as_pyg(dataset)
-    model = ECTCNN(dataset.shapes.dim, 10, "superpixels")
+    model = ECTCNN.from_preset("superpixels", dim=dataset.shapes.dim, num_classes=10)
     _agree(model, dataset, next(iter(loader(False))))
 
-    settings = Training(epochs=3, batch_size=BATCH)
+    config = TrainingConfig(epochs=3, batch_size=BATCH)
     alone = datasets.Dataset(dataset.name, dataset.shapes, dataset.labels, dataset.classes, {"train": dataset.splits["train"]})
-    epochs = [record["seconds"] for record in train(model, alone, settings, progress=False).history]
+    epochs = [record["seconds"] for record in train(model, alone, config, progress=False).history]
     ours = statistics.median(epochs)
-    dense = batches * _seconds_a_batch(Dense(ECTCNN(dataset.shapes.dim, 10, "superpixels")), loader(True))
+    dense_model = Dense(ECTCNN.from_preset("superpixels", dim=dataset.shapes.dim, num_classes=10))
+    dense = batches * _seconds_per_batch(dense_model, loader(True))
     report.rows += [[name, f"{s:.2f}", f"{1e3 * s / batches:.1f}"] for name, s in (("eulerscan", ours), ("dense, PyG", dense))]
     report.notes += [
         f"Ratio: {dense / ours:.0f}x ({report.at_least('an epoch of training', dense / ours, 10)}); the dense epoch is "
         f"{batches} times the mean of {DENSE_BATCHES} batches.",
-        "The paper reports 4.5 s an epoch on an RTX 3070 Ti.",
+        "The paper reports 4.5 s per epoch on an RTX 3070 Ti.",
     ]
     print(f"{report.markdown()}\n\n{parts(dataset).markdown()}")
     return 1 if report.missed else 0
@@ -82,7 +84,7 @@ def _agree(model: ECTCNN, dataset: datasets.Dataset, batch: Any) -> None:
         torch.testing.assert_close(model(shapes), Dense(model)(batch), rtol=1e-3, atol=1e-3)
 
 
-def _seconds_a_batch(model: nn.Module, loader: Any) -> float:
+def _seconds_per_batch(model: nn.Module, loader: Any) -> float:
     optimizer = torch.optim.AdamW(model.parameters())
     times, start = [], time.perf_counter()
     for _, batch in zip(range(1 + DENSE_BATCHES), loader, strict=False):
@@ -96,11 +98,11 @@ def _seconds_a_batch(model: nn.Module, loader: Any) -> float:
 
 
 def parts(dataset: datasets.Dataset) -> Report:
-    """The same steps with a clock between their parts."""
-    model = ECTCNN(dataset.shapes.dim, 10, "superpixels")
+    """Time the parts of a training step."""
+    model = ECTCNN.from_preset("superpixels", dim=dataset.shapes.dim, num_classes=10)
     optimizer = torch.optim.AdamW(model.parameters())
-    layer = model.transform
-    layer.unit_ball = False  # timed by itself
+    layer = model.layer
+    layer.config = replace(layer.config, normalize=None)  # timed separately
     seconds: dict[str, float] = {}
 
     def timed(name: str, call: Callable[[], Any]) -> Any:
@@ -121,9 +123,9 @@ def parts(dataset: datasets.Dataset) -> Report:
         optimizer.zero_grad()
         timed("head, backward", loss.backward)
         timed("transform, backward", lambda of=curves, gradient=cut: of.backward(gradient.grad))
-        timed("optimiser", optimizer.step)
+        timed("optimizer", optimizer.step)
     total = sum(seconds.values())
-    report = Report("Where the time of a step goes", ["part", "ms", "share"])
+    report = Report("Parts of a training step", ["part", "ms", "share"])
     report.rows += [[name, f"{1e3 * s / PARTS_BATCHES:.2f}", f"{100 * s / total:.0f} %"] for name, s in seconds.items()]
     return report
 

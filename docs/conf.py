@@ -45,13 +45,16 @@ html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
 
 # Types of other libraries, and self-explanatory aliases.
-nitpick_ignore = [("py:mod", "eulerscan.variants")]  # its functions are documented as eulerscan.<name>
+nitpick_ignore = [
+    ("py:class", "eulerscan.complexes.packed.Packed"),  # what kernels take
+    ("py:mod", "eulerscan.variants"),  # its functions are documented as eulerscan.<name>
+]
 nitpick_ignore_regex = [
     ("py:.*", r"(torch|np|numpy|nn|data|matplotlib|distributed|dask|collections|typing|pathlib|os)\..*"),
     ("py:class", r"Tensor|Axes|Figure|Path|Callable|Sequence|Any|Literal|Module|Optimizer|Generator|Real|T"),
     (
         "py:class",
-        r"Shape|Term|Start|OptimizerName|OptimizerFactory|StopReason|Norm|Reduction|DivideBy|Pixels|Indices|Options|Epoch|Extend|Failure|Function|dict\[str|_Array",
+        r"Shape|Term|Start|OptimizerName|OptimizerFactory|StopReason|Norm|Normalize|Variant|Reduction|DivideBy|Pixels|Indices|Options|Epoch|Extend|Failure|Function|dict\[str|_Array",
     ),
 ]
 

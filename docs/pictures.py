@@ -1,9 +1,9 @@
-"""The pictures of the documentation, drawn by the library itself.
+"""Pictures of the documentation, drawn by the library itself.
 
     python docs/pictures.py FOLDER [NAME ...]
 
-They are made with every build, so that they always show what the code of the day draws. Two are kept for the README:
-``python docs/pictures.py docs/_static sweep transform`` makes them anew.
+Every build draws them, so they always show the current code. Two are committed for the README:
+``python docs/pictures.py docs/_static sweep transform`` updates them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ LIT, DARK = "#e8743b", "0.35"
 
 
 def letter(text: str) -> es.Complex:
-    """A letter as a mesh in the unit ball: the triangles between points on and inside its outline."""
-    # Curves become polygons with an accuracy of about one unit, so the letter is large first.
+    """A letter as a mesh in the unit ball: a Delaunay triangulation of points on and inside its outline."""
+    # Curves become polygons with an accuracy of about one unit, so the letter starts large.
     outline = TextPath((0, 0), text, size=200, prop=FontProperties(family="DejaVu Sans", weight="bold"))
     polygons = [polygon / 200 for polygon in outline.to_polygons()]
     rims = np.concatenate([_along(polygon, 0.02) for polygon in polygons])
@@ -42,7 +42,7 @@ def letter(text: str) -> es.Complex:
     mesh = es.convert.delaunay(points, merge=True)
     columns = mesh.simplices[1].long()
     corners = mesh.points[columns]  # [3, n, 2]
-    # Three points on a straight part of the outline are no triangle, whatever rounding says.
+    # Three points on a straight part of the outline give a triangle only by rounding.
     flat = torch.linalg.det(corners[1:].sub(corners[0]).movedim(0, 1)).abs() < 1e-6
     kept = columns[:, torch.from_numpy(_inside(polygons, corners.mean(dim=0).numpy())) & ~flat]
     used, numbers = torch.unique(kept, return_inverse=True)
@@ -50,7 +50,7 @@ def letter(text: str) -> es.Complex:
 
 
 def _along(polygon: np.ndarray, step: float) -> np.ndarray:
-    """Points along a closed polygon, at most a step apart."""
+    """Points along a closed polygon, with at most this spacing."""
     pieces = []
     for start, end in itertools.pairwise(polygon):
         parts = max(1, math.ceil(np.linalg.norm(end - start) / step))
@@ -59,17 +59,17 @@ def _along(polygon: np.ndarray, step: float) -> np.ndarray:
 
 
 def _inside(polygons: list[np.ndarray], points: np.ndarray) -> np.ndarray:
-    """Whether points lie inside: within an odd number of outlines, so that holes are holes."""
+    """Whether points lie inside an odd number of outlines, so that holes stay empty."""
     return np.sum([Path(polygon).contains_points(points) for polygon in polygons], axis=0) % 2 == 1
 
 
 def filled(shape: es.Complex) -> es.Complex:
-    """The triangles of a mesh without their edges, to be drawn plainly."""
+    """The triangles of a mesh without their edges."""
     return es.Complex(shape.points, shape.simplices[1:])
 
 
 def below(shape: es.Complex, direction: torch.Tensor, height: float) -> es.Complex:
-    """The part of a mesh that lies at or below a height."""
+    """The part of a mesh at or below a height."""
     heights = shape.points @ direction
     kept = [columns[:, heights[columns.long()].amax(dim=0) <= height] for columns in shape.simplices]
     vertices = (heights <= height).nonzero().squeeze(1)
@@ -79,7 +79,7 @@ def below(shape: es.Complex, direction: torch.Tensor, height: float) -> es.Compl
 
 
 def sweep() -> Figure:
-    """A letter swept upwards: what lies below four heights, and the curve that counts it."""
+    """A letter swept upward: the part below four heights, and the Euler characteristic curve."""
     shape, up = letter("R"), torch.tensor([[0.0, 1.0]])
     thresholds = es.thresholds(221)
     curve = es.ect(shape, up, thresholds)[0, 0]
@@ -89,8 +89,8 @@ def sweep() -> Figure:
     for column, height in enumerate(stops):
         axes = figure.add_subplot(grid[0, column])
         part = below(shape, up[0], height)
-        plot.plot_shape(filled(shape), axes, colour="0.6")
-        plot.plot_shape(filled(part), axes, colour=LIT)
+        plot.plot_shape(filled(shape), axes, color="0.6")
+        plot.plot_shape(filled(part), axes, color=LIT)
         axes.collections[-1].set_alpha(0.9)
         axes.set_title(f"height {height:g}\nEuler characteristic {int(part.euler_characteristic())}", fontsize=10)
         axes.axhline(height, color=DARK, linewidth=1, linestyle="--")
@@ -105,7 +105,7 @@ def sweep() -> Figure:
 
 
 def transform() -> Figure:
-    """A letter, its curves in 64 directions, and all of them as an image."""
+    """A letter, some of its curves, and the transform in 64 directions as an image."""
     shape, directions, thresholds = letter("R"), es.directions.circle(64), es.thresholds(128)
     values = es.ect(shape, directions, thresholds)[0]
     figure = plot.figure(10.5, 3.4)
@@ -122,13 +122,13 @@ def transform() -> Figure:
 
 
 def letters() -> Figure:
-    """Three letters and their transforms, in the same colours."""
+    """Three letters and their transforms, with the same color limits."""
     directions, thresholds = es.directions.circle(64), es.thresholds(96)
     figure = plot.figure(9, 4.6)
     grid = figure.add_gridspec(2, 3, height_ratios=[1, 1.2])
     shapes = [letter(text) for text in "ABC"]
     transforms = [es.ect(shape, directions, thresholds)[0] for shape in shapes]
-    limits = plot.limits_of(*transforms)
+    limits = plot.color_limits(*transforms)
     for column, (shape, transform) in enumerate(zip(shapes, transforms, strict=True)):
         axes = plot.plot_shape(filled(shape), figure.add_subplot(grid[0, column]))
         axes.set(xticks=[], yticks=[])
@@ -138,13 +138,13 @@ def letters() -> Figure:
 
 
 def smooth() -> Figure:
-    """One curve, exact and with sigmoids of three widths."""
+    """One curve, exact and at three scales."""
     shape, up, thresholds = letter("R"), torch.tensor([[0.0, 1.0]]), es.thresholds(400)
     figure = plot.figure(7, 3)
     axes = figure.add_subplot()
     axes.step(thresholds, es.ect(shape, up, thresholds)[0, 0], where="post", color=DARK, label="exact (scale ∞)", linewidth=1.5)
-    for scale, colour in ((100.0, "C0"), (30.0, "C1"), (8.0, "C2")):
-        axes.plot(thresholds, es.ect(shape, up, thresholds, scale=scale)[0, 0], color=colour, label=f"scale {scale:g}")
+    for scale, color in ((100.0, "C0"), (30.0, "C1"), (8.0, "C2")):
+        axes.plot(thresholds, es.ect(shape, up, thresholds, scale=scale)[0, 0], color=color, label=f"scale {scale:g}")
     axes.set(xlabel="threshold", ylabel="Euler characteristic", xlim=(-1.1, 1.1))
     axes.legend()
     return figure
@@ -166,7 +166,7 @@ def spheres() -> Figure:
 
 
 def collapse() -> Figure:
-    """A mesh, and the coefficient of each of its vertices in one direction: almost all are zero."""
+    """A mesh, and the coefficient of each vertex in one direction: almost all are zero."""
     generator = torch.Generator().manual_seed(1)
     angle = 2 * math.pi * torch.rand(160, generator=generator)
     radius = 0.55 + 0.45 * torch.rand(160, generator=generator)
@@ -178,13 +178,13 @@ def collapse() -> Figure:
         top = columns.long().gather(0, heights[columns.long()].argmax(dim=0)[None])[0]
         coefficients.index_add_(0, top, torch.full((len(top),), -1.0 if len(columns) == 2 else 1.0))
     figure = plot.figure(6, 5)
-    axes = plot.plot_shape(mesh, figure.add_subplot(), colour="0.6")
+    axes = plot.plot_shape(mesh, figure.add_subplot(), color="0.6")
     plain = coefficients == 0
     axes.scatter(*mesh.points[plain].T, s=8, color="0.5", label=f"0 (at {int(plain.sum())})")
-    for value, colour in ((1, "C0"), (-1, LIT), (-2, "C3")):
+    for value, color in ((1, "C0"), (-1, LIT), (-2, "C3")):
         chosen = coefficients == value
         if bool(chosen.any()):
-            axes.scatter(*mesh.points[chosen].T, s=45, color=colour, label=f"{value:+d} (at {int(chosen.sum())})", zorder=3)
+            axes.scatter(*mesh.points[chosen].T, s=45, color=color, label=f"{value:+d} (at {int(chosen.sum())})", zorder=3)
     axes.annotate("", (1.2, 0.5), (1.2, -0.5), arrowprops={"arrowstyle": "->", "color": DARK})
     axes.set(xlim=(-1.1, 1.3), xticks=[], yticks=[])
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=4, frameon=False, fontsize=9)
@@ -193,7 +193,7 @@ def collapse() -> Figure:
 
 
 def scales() -> Figure:
-    """The same grid of 16 thresholds with a scale that is too soft, right, and too sharp; and where gradients arrive."""
+    """Sigmoids on a grid of 16 thresholds at a scale that is too soft, right, and too sharp; and the gradients of vertices."""
     points = torch.linspace(-1, 1, 40)[:, None].requires_grad_()
     thresholds = es.thresholds(16)
     step = float(thresholds[1] - thresholds[0])
@@ -205,14 +205,14 @@ def scales() -> Figure:
         fine = torch.linspace(-1.1, 1.1, 400)
         for threshold in thresholds[::3]:
             top.plot(fine, torch.sigmoid(4 / (steps * step) * (threshold - fine)), color="C0", linewidth=1)
-        top.set(title=title, ylabel="counts at a threshold" if column == 0 else "", xlim=(-1.1, 1.1))
+        top.set(title=title, ylabel="weight at a threshold" if column == 0 else "", xlim=(-1.1, 1.1))
         bottom.stem(points.detach()[:, 0], -gradient[:, 0], basefmt=" ", linefmt=LIT, markerfmt=".")
-        bottom.set(xlabel="height of a vertex", ylabel="size of its gradient" if column == 0 else "", xlim=(-1.1, 1.1))
+        bottom.set(xlabel="height of a vertex", ylabel="magnitude of its gradient" if column == 0 else "", xlim=(-1.1, 1.1))
     return figure
 
 
 def fit() -> Figure:
-    """A cloud on its way to the letter R."""
+    """A point cloud fitted to the letter R."""
     target = letter("R").points
     generator = torch.Generator().manual_seed(0)
     recorder = Recorder(every=1)
@@ -221,8 +221,8 @@ def fit() -> Figure:
     figure = plot.figure(10, 2.8)
     for column, step in enumerate((0, 10, 40, 160)):
         axes = figure.add_subplot(1, 4, 1 + column)
-        plot.plot_shape(target, axes, colour="0.85", size=14)
-        plot.plot_shape(states[min(step, len(states) - 1)].points, axes, colour="C3", size=7)
+        plot.plot_shape(target, axes, color="0.85", size=14)
+        plot.plot_shape(states[min(step, len(states) - 1)].points, axes, color="C3", size=7)
         axes.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xticks=[], yticks=[], title=f"after {step} steps")
         axes.set_frame_on(False)
     return figure
@@ -241,7 +241,7 @@ PICTURES: dict[str, Callable[[], Figure]] = {
 
 
 def draw(folder: pathlib.Path, *names: str) -> None:
-    """Write some pictures to a folder, or all."""
+    """Draw the named pictures, or all, to a folder."""
     for name in names or PICTURES:
         plot.save(PICTURES[name](), folder / f"{name}.png", dpi=130)
 

@@ -15,8 +15,7 @@ import torch
 import eulerscan as es
 from eulerscan.datasets import Dataset
 from eulerscan.nn.models import ECTCNN
-from eulerscan.training.config import TrainingConfig
-from eulerscan.training.loop import evaluate, train
+from eulerscan.training import TrainingConfig, evaluate, train
 
 # Corners of a drawing in the square from 0 to 2, and its edges.
 LETTERS = {

@@ -16,9 +16,7 @@ import torch
 import eulerscan as es
 from eulerscan import datasets
 from eulerscan.nn.models import ECTDeepSets
-from eulerscan.training.augmentation import Augmentation
-from eulerscan.training.config import TrainingConfig
-from eulerscan.training.loop import evaluate, train
+from eulerscan.training import Augmentation, TrainingConfig, evaluate, train
 
 
 def main(num_shapes: int = 100, epochs: int = 40) -> float:

@@ -15,8 +15,7 @@ import torch
 
 import eulerscan as es
 from eulerscan.nn.models import ECTMLP
-from eulerscan.training.config import TrainingConfig
-from eulerscan.training.loop import evaluate, train
+from eulerscan.training import TrainingConfig, evaluate, train
 
 
 def accuracy(directions: torch.Tensor, *, learn: bool, epochs: int, seeds: int) -> float:

@@ -27,8 +27,21 @@ RUN = {"guides/files.md"}
 NOT_RUN = {"many-machines.md"}
 SHELLS = ("sh", "bash")
 # Modules that people import; what they define without an underscore, or list in __all__, is public.
-PUBLIC = ["", "analysis", "bulk", "convert", "datasets", "directions", "fitting", "io", "nn.losses", "nn.models", "plot"]
-PUBLIC += ["sklearn", "testing", "training.augmentation", "training.loop", "training.metrics"]
+PUBLIC = [
+    "",
+    "analysis",
+    "analysis.distances",
+    "bulk",
+    "convert",
+    "datasets",
+    "directions",
+    "fitting",
+    "io",
+    "nn.losses",
+    "nn.models",
+    "plot",
+]
+PUBLIC += ["sklearn", "testing", "training", "training.augmentation", "training.loop", "training.metrics"]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 

@@ -17,7 +17,7 @@ def transform(complex, directions=DIRECTIONS, thresholds=THRESHOLDS, *, scale=9.
     return es.ect(complex, directions, thresholds, scale=scale)
 
 
-def test_a_right_transform_passes():
+def test_a_correct_transform_passes():
     testing.assert_order_invariant(transform, COMPLEX)
     testing.assert_batch_independent(transform, COMPLEX)
     testing.assert_rotation_consistent(transform, COMPLEX, DIRECTIONS)
@@ -27,7 +27,7 @@ def test_a_right_transform_passes():
         testing.assert_equals_reference(weighted, DIRECTIONS, THRESHOLDS, scale=scale)
 
 
-def test_any_shape_will_do():
+def test_any_shape_is_accepted():
     layer = es.ECTLayer(2)
     testing.assert_order_invariant(layer, torch.rand(3, 9, 2))
     testing.assert_batch_independent(layer, [torch.rand(4, 2), torch.rand(5, 2)])
@@ -42,7 +42,7 @@ def test_dependence_on_order_is_found():
 
 
 def test_dependence_on_the_batch_is_found():
-    """What the published code does: divide by the largest value of the whole batch."""
+    """The published code divides by the largest value of the whole batch."""
     with pytest.raises(AssertionError):
         testing.assert_batch_independent(lambda c: transform(c) / transform(c).max(), COMPLEX)
 
@@ -91,11 +91,11 @@ def test_shuffling_keeps_the_complexes(generator):
     assert torch.equal(shuffled.euler_characteristic(), COMPLEX.euler_characteristic()[order])
 
 
-def test_a_graph_with_too_many_edges_is_refused():
-    with pytest.raises(ValueError, match="num_edges must be at most 3 for 3 vertices, got 4"):
+def test_too_many_edges_are_rejected():
+    with pytest.raises(ValueError, match="num_edges must be .* got 4"):
         testing.random_graph(3, 4)
 
 
-def test_shapes_without_one_value_between_say_so():
+def test_shapes_with_unknown_curves_are_named():
     with pytest.raises(ValueError, match="between is not known"):
         testing.torus().transform(torch.rand(1, 3), THRESHOLDS)

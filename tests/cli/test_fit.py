@@ -32,10 +32,10 @@ def test_a_cloud_is_fitted_to_a_file_and_drawn(run, circle, tmp_path):
     with Image.open(files[2]) as animation:
         assert animation.n_frames > 20
     _, err = run("fit", circle, "--output", files[0], *options, status=2)
-    assert "is there already. Use --overwrite" in err
+    assert "exists already. Use --overwrite" in err
 
 
-def test_a_mesh_is_bent_to_another(run, tmp_path):
+def test_a_mesh_is_deformed_to_another(run, tmp_path):
     sphere = trimesh.creation.icosphere(subdivisions=1)
     sphere.export(tmp_path / "sphere.ply")
     sphere.vertices *= [1.2, 1.0, 0.9]
@@ -56,21 +56,21 @@ def test_a_mesh_is_bent_to_another(run, tmp_path):
     assert extent[0] > 1.1 * extent[2]
 
 
-def test_a_fit_that_leaves_much_says_so_and_why(run, circle, tmp_path):
+def test_a_poor_fit_warns_with_the_reason(run, circle, tmp_path):
     trimesh.creation.icosphere(subdivisions=1).export(tmp_path / "sphere.ply")
     trimesh.creation.torus(1, 0.4, 12, 8).export(tmp_path / "torus.ply")
     options = ["--start", tmp_path / "sphere.ply", "-o", tmp_path / "bent.ply", "--steps", 60]
     _, err = run("fit", tmp_path / "torus.ply", *options)
-    assert "the start has the Euler characteristic 2, the target 0" in err
+    assert "the start has Euler characteristic 2, the target 0" in err
     _, err = run("fit", circle, "-o", tmp_path / "few.csv", "--steps", 1)
-    assert "more --steps or --restarts, or more points, may help" in err
+    assert "more --steps or --restarts, or more points" in err
     _, err = run("fit", circle, "-o", tmp_path / "enough.csv", "--steps", 120, "--num-thresholds", 32)
     assert err == ""
     _, err = run("fit", circle, "-o", tmp_path / "fewer.csv", "--steps", 1, "--start", tmp_path / "few.csv")
     assert "another --start" in err
 
 
-def test_a_graph_is_tried_again_unless_told_otherwise(run, tmp_path, generator):
+def test_a_graph_is_restarted_by_default(run, tmp_path, generator):
     graph = testing.random_graph(8, 12, generator=generator, dtype=torch.float32).complex
     start = graph.with_points(graph.points + 0.2 * torch.randn(graph.points.shape, generator=generator))
     write(graph, tmp_path / "graph.npz")
@@ -85,7 +85,7 @@ def test_a_graph_is_tried_again_unless_told_otherwise(run, tmp_path, generator):
     assert not torch.equal(es.read(tmp_path / "again.npz").points, es.read(tmp_path / "once.npz").points)
 
 
-def test_the_way_from_a_given_start_leads_through_all_ends_that_were_the_best(generator):
+def test_the_path_from_a_given_start_joins_all_descents_that_improved(generator):
     target, start = torch.rand(10, 2, generator=generator), torch.rand(10, 2, generator=generator)
     recorder = Recorder(every=1)
     fit = fit_points(target, start=start, restarts=3, steps=4, callback=recorder)
@@ -97,7 +97,7 @@ def test_the_way_from_a_given_start_leads_through_all_ends_that_were_the_best(ge
     assert states[-1] is fit.shape
 
 
-def test_slips_are_named_before_any_work(run, circle, tmp_path):
+def test_invalid_outputs_are_named_before_any_work(run, circle, tmp_path):
     _, err = run("fit", circle, "--output", tmp_path / "fit.doc", status=2)
     assert "--output must end with one of" in err
     _, err = run("fit", circle, "--output", tmp_path / "fit.ply", "--figure", tmp_path / "fit.doc", status=2)
@@ -109,19 +109,19 @@ def test_slips_are_named_before_any_work(run, circle, tmp_path):
 
 @pytest.mark.parametrize("name", ["learn-directions", "learn-points"])
 def test_the_figures_of_the_paper_on_learning(name, run, tmp_path, monkeypatch):
-    from eulerscan.paper import optimising
+    from eulerscan.paper import optimization
 
     if name == "learn-points":
-        real = optimising.fit_points
-        monkeypatch.setattr(optimising, "fit_points", lambda *a, **o: real(*a, **o, steps=80, num_thresholds=32))
+        real = optimization.fit_points
+        monkeypatch.setattr(optimization, "fit_points", lambda *a, **o: real(*a, **o, steps=80, num_thresholds=32))
     run("reproduce", name, "--seeds", 1, "--results", tmp_path)
     (line,) = (tmp_path / f"{name}.jsonl").read_text().splitlines()
     record = json.loads(line)
     assert record["left"] < 0.01
     if name == "learn-directions":
         assert 0.9 < record["shortest"] <= record["longest"] < 1.1
-    for ending in ("png", "pdf"):
-        assert (tmp_path / f"{name}.{ending}").stat().st_size > 5000
+    for extension in ("png", "pdf"):
+        assert (tmp_path / f"{name}.{extension}").stat().st_size > 5000
     before = (tmp_path / f"{name}.png").stat().st_mtime_ns
     run("reproduce", name, "--seeds", 1, "--results", tmp_path)
     assert (tmp_path / f"{name}.png").stat().st_mtime_ns == before

@@ -1,4 +1,4 @@
-"""The command line as a person meets it."""
+"""Train, evaluate and predict on the command line."""
 
 import csv
 import importlib
@@ -28,12 +28,12 @@ TINY = ["--model", "mlp", "--num-directions", "6", "--num-thresholds", "8", "--h
 def folder(tmp_path_factory):
     """Spheres and tori in several formats."""
     place, rng = tmp_path_factory.mktemp("shapes"), np.random.default_rng(0)
-    for i, ending in enumerate(["obj", "ply", "stl", "off", "glb", "obj", "ply", "stl", "off", "obj"]):
+    for i, extension in enumerate(["obj", "ply", "stl", "off", "glb", "obj", "ply", "stl", "off", "obj"]):
         for name in ("sphere", "torus"):
             mesh = trimesh.creation.icosphere(subdivisions=1) if name == "sphere" else trimesh.creation.torus(1, 0.4, 12, 8)
             mesh.vertices *= 1 + 0.2 * rng.random(3)
             (place / name).mkdir(exist_ok=True)
-            mesh.export(place / name / f"{i}.{ending}")
+            mesh.export(place / name / f"{i}.{extension}")
     return place
 
 
@@ -64,7 +64,7 @@ def test_a_data_set_is_trained_with_several_seeds(run, tmp_path):
     assert again.splitlines()[:4] == out.splitlines()[:4]
 
 
-def test_dimensions_apart_have_pictures_of_their_own(run, tmp_path):
+def test_every_channel_is_plotted(run, tmp_path):
     command = ["train", "manifolds", "--data", "num_shapes=12", "num_points=40", *TINY, "--epochs", 1, "--plots"]
     heights = []
     for options in ([], ["--max-dim", 2]):
@@ -91,23 +91,24 @@ def test_predictions_for_files_equal_those_in_memory(run, folder, trained, tmp_p
     assert np.mean([row["class"] in row["file"] for row in rows]) >= 0.9
 
 
-def test_an_interruption_says_how_to_go_on(run, folder, tmp_path, monkeypatch):
+def test_an_interruption_says_how_to_resume(run, folder, tmp_path, monkeypatch):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(importlib.import_module("eulerscan.cli.train"), "start", stopped)
     _, err = run("train", "--folder", folder, *TINY, "--output", tmp_path / "out", status=130)
-    assert err.startswith(f"finished epochs are kept in {tmp_path / 'out' / 'seed-0'}: the same command with --resume goes on")
+    assert err.startswith(f"finished epochs are in {tmp_path / 'out' / 'seed-0'}")
+    assert "--resume" in err
 
 
-def test_data_that_are_not_there_any_more_are_named_as_those_of_the_run(run, trained, tmp_path):
+def test_a_missing_folder_of_the_run_is_named(run, trained, tmp_path):
     shutil.copytree(trained, tmp_path / "run")
     config = tmp_path / "run" / "seed-0" / "config.json"
     written = json.loads(config.read_text())
     written["data"]["folder"] = "gone"
     config.write_text(json.dumps(written))
     _, err = run("evaluate", config.parent, status=2)
-    assert "The run was trained on the folder gone, which is not there. Go where you trained, or use predict." in err
+    assert "The run was trained on the folder gone, which does not exist." in err
 
 
 def test_a_corrupt_file_among_many_is_reported_and_skipped(run, folder, trained, tmp_path):
@@ -119,59 +120,74 @@ def test_a_corrupt_file_among_many_is_reported_and_skipped(run, folder, trained,
     assert "0.obj" in out
     assert "bad.obj" not in out
     assert f"skipped {bad}" in err
-    assert "points of dimension 2, the model was trained on 3" in err
+    assert "points of dimension 2, but the model was trained on dimension 3" in err
 
 
-def test_if_nothing_can_be_predicted_nothing_is_written(run, trained, tmp_path):
+def test_without_predictions_no_file_is_written(run, trained, tmp_path):
     bad = tmp_path / "bad.obj"
     bad.write_bytes(b"\x00\x01garbage")
     _, err = run("predict", trained / "seed-0", bad, "-o", tmp_path / "predictions.csv", status=2)
     assert f"skipped {bad}" in err
-    assert "nothing is left to work with" in err
+    assert "no readable shapes" in err
     assert not (tmp_path / "predictions.csv").exists()
 
 
-def test_a_folder_in_the_place_of_a_data_set_is_understood(run, folder, tmp_path):
+def test_a_folder_in_place_of_a_data_set_is_recognized(run, folder, tmp_path):
     _, err = run("train", folder, "-o", tmp_path / "run", status=2)
     assert f"use --folder {folder}" in err
     _, err = run("train", "digits", "--folder", folder, status=2)
     assert f"got both: digits and {folder}" in err
 
 
-def test_a_max_dim_that_is_too_small_is_said_before_anything_is_written(run, folder, tmp_path):
+def test_a_max_dim_that_is_too_small_is_named_before_anything_is_written(run, folder, tmp_path):
     _, err = run("train", "--folder", folder, *TINY, "--max-dim", 1, "--output", tmp_path / "run", status=2)
     assert "max_dim must be at least 2" in err
     assert not (tmp_path / "run" / "seed-0").exists()
 
 
-def test_meshes_are_not_thinned_which_is_said_before_anything_is_written(run, folder, tmp_path):
+def test_meshes_are_not_subsampled_and_nothing_is_written(run, folder, tmp_path):
     _, err = run("train", "--folder", folder, *TINY, "--num-points", 9, "--output", tmp_path / "run", status=2)
     assert "num_points must be None" in err
     assert not (tmp_path / "run" / "seed-0").exists()
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "made_for"), [("--max-dim", 0, "0 at most"), ("--num-points", 5, "clouds of points")]
-)
-def test_shapes_with_larger_simplices_than_the_model_knows_are_skipped(run, folder, tmp_path, option, value, made_for):
-    clouds = tmp_path / "clouds"
+@pytest.fixture
+def clouds(tmp_path):
+    """Two classes of point clouds with nine points each."""
     rng = np.random.default_rng(0)
     for name in ("wide", "narrow"):
-        (clouds / name).mkdir(parents=True)
+        (tmp_path / "clouds" / name).mkdir(parents=True)
         for i in range(6):
-            np.savetxt(clouds / name / f"{i}.csv", rng.normal(size=(9, 3)), delimiter=",")
-    run("train", "--folder", clouds, *TINY, option, value, "--output", tmp_path / "run")
+            np.savetxt(tmp_path / "clouds" / name / f"{i}.csv", rng.normal(size=(9, 3)), delimiter=",")
+    return tmp_path / "clouds"
+
+
+@pytest.mark.parametrize(("option", "value", "reason"), [("--max-dim", 0, "max_dim=0"), ("--num-points", 5, "num_points=5")])
+def test_shapes_with_larger_simplices_than_the_model_knows_are_skipped(run, folder, clouds, tmp_path, option, value, reason):
+    run("train", "--folder", clouds, *TINY, "--epochs", 2, option, value, "--output", tmp_path / "run")
     out, err = run("predict", tmp_path / "run" / "seed-0", clouds / "wide" / "0.csv", folder / "torus" / "0.obj", status=1)
     assert "0.csv" in out
-    assert f"simplices of dimension 2, the model was made for {made_for}" in err
+    assert re.search(f"simplices of dimension 2, .*{reason}", err)
 
 
-def test_shapes_of_another_kind_than_trained_on_are_said(run, folder, trained, tmp_path):
+def test_clouds_are_subsampled_to_their_first_points_for_evaluation_and_prediction(run, clouds, tmp_path):
+    run("train", "--folder", clouds, *TINY, "--epochs", 3, "--num-points", 5, "--output", tmp_path / "run")
+    trained = tmp_path / "run" / "seed-0"
+    scores, _ = run("evaluate", trained, "--as-json")
+    assert json.loads(scores)["loss"] == json.loads((trained / "result.json").read_text())["test_loss"]
+    lines = (clouds / "wide" / "0.csv").read_text().splitlines()
+    (tmp_path / "first.csv").write_text("\n".join(lines[:5]))
+    run("predict", trained, clouds / "wide" / "0.csv", tmp_path / "first.csv", "-o", tmp_path / "predictions.csv")
+    whole, first = csv.DictReader((tmp_path / "predictions.csv").read_text().splitlines())
+    assert whole["probability"] == first["probability"]
+
+
+def test_shapes_of_a_dimension_that_was_not_trained_on_are_a_warning(run, folder, trained, tmp_path):
     cloud = tmp_path / "cloud.csv"
     np.savetxt(cloud, np.random.default_rng(0).normal(size=(9, 3)), delimiter=",")
     out, err = run("predict", trained / "seed-0", cloud, folder / "torus" / "0.obj")
     assert "cloud.csv" in out
-    assert f"warning: {cloud} is a cloud of points, which no shape of training was: its class means little\n" in err
+    assert f"warning: {cloud} is a point cloud" in err
     _, err = run("predict", trained / "seed-0", folder / "torus" / "0.obj")
     assert "warning" not in err
 
@@ -181,14 +197,14 @@ def test_evaluating_gives_the_scores_of_training(run, trained):
     result = json.loads((trained / "seed-0" / "result.json").read_text())
     assert json.loads(out)["accuracy"] == result["test_accuracy"]
     out, _ = run("evaluate", trained / "seed-0")
-    assert "confusion on 4 shapes of the test split" in out
+    assert "confusion matrix on 4 shapes of the test split" in out
 
 
-def test_every_shape_is_judged_by_name(run, trained, folder, tmp_path):
+def test_predictions_of_an_evaluation_are_written_by_name(run, trained, folder, tmp_path):
     out, _ = run("evaluate", trained / "seed-0", "-o", tmp_path / "shapes.csv")
     assert "accuracy" in out
     assert "%" in out
-    assert f"every shape of the split in {tmp_path / 'shapes.csv'}" in out
+    assert f"predictions in {tmp_path / 'shapes.csv'}" in out
     rows = list(csv.DictReader((tmp_path / "shapes.csv").read_text().splitlines()))
     result = json.loads((trained / "seed-0" / "result.json").read_text())
     assert 100 * np.mean([row["true class"] == row["class"] for row in rows]) == pytest.approx(result["test_accuracy"])
@@ -197,10 +213,10 @@ def test_every_shape_is_judged_by_name(run, trained, folder, tmp_path):
         assert Path(row["shape"]).parent == folder / row["true class"]
         assert 0.5 <= float(row["probability"]) <= 1
     _, err = run("evaluate", trained / "seed-0", "-o", tmp_path / "shapes.csv", status=2)
-    assert "is there already" in err
+    assert "exists already" in err
 
 
-def test_every_shape_is_judged_once(run, trained, tmp_path, monkeypatch):
+def test_every_shape_is_evaluated_once(run, trained, tmp_path, monkeypatch):
     seen = []
     get = Dataset.__getitems__
     monkeypatch.setattr(Dataset, "__getitems__", lambda self, indices: seen.extend(indices.tolist()) or get(self, indices))
@@ -208,16 +224,16 @@ def test_every_shape_is_judged_once(run, trained, tmp_path, monkeypatch):
     assert len(seen) == len(set(seen)) == 4
 
 
-def test_shapes_that_reach_beyond_the_radius_are_said(run, folder, tmp_path):
-    command = ["train", "--folder", folder, *TINY, "--epochs", 1, "--no-unit-ball"]
+def test_shapes_that_reach_beyond_the_radius_are_a_warning(run, folder, tmp_path):
+    command = ["train", "--folder", folder, *TINY, "--epochs", 1, "--normalize", "none"]
     _, err = run(*command, "--output", tmp_path / "near")
     assert re.search(r"warning: \d+ shapes reach beyond --radius 1.1", err)
     _, err = run(*command, "--radius", 2, "--output", tmp_path / "far")
     assert "warning" not in err
-    _, err = run(*command[:-1], "--centre", "--output", tmp_path / "centred")
+    _, err = run(*command[:-1], "center", "--output", tmp_path / "centered")
     assert re.search(r"warning: \d+ shapes reach beyond --radius 1.1", err)
-    config = tmp_path / "centred" / "seed-0" / "config.json"
-    assert json.loads(config.read_text())["model"]["centre"] is True
+    config = tmp_path / "centered" / "seed-0" / "config.json"
+    assert json.loads(config.read_text())["model"]["normalize"] == "center"
 
 
 def test_a_folder_that_has_changed_is_not_evaluated_as_if_it_had_not(run, folder, tmp_path):
@@ -259,14 +275,14 @@ def test_images_are_shapes_too(run, tmp_path, rng):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["train"], "Name a data set, or a folder"),
-        (["train", "leter-low"], "There is no data set 'leter-low'. Did you mean letter-low"),
+        (["train"], "Give a data set, or a folder"),
+        (["train", "leter-low"], "'leter-low'. Did you mean letter-low"),
         (["train", "digits", "--model", "cn"], "Did you mean cnn"),
-        (["train", "digits", "--data", "form=cubes"], "form must be one of points, graphs, meshes, pixels, got 'cubes'"),
-        (["train", "digits", "--data", "colour=red"], "digits has no option 'colour'"),
-        (["train", "digits", "--data", "form"], "An option must have the form name=value, got 'form'"),
-        (["train", "digits", "--epochs", "0"], "epochs must be at least 1"),
-        (["train", "digits", "--seeds", "0"], "--seeds must be at least 1"),
+        (["train", "digits", "--data", "form=cubes"], "got 'cubes'"),
+        (["train", "digits", "--data", "color=red"], "digits has no option 'color'"),
+        (["train", "digits", "--data", "form"], "name=value, got 'form'"),
+        (["train", "digits", "--epochs", "0"], "epochs must be at least 1, got 0"),
+        (["train", "digits", "--seeds", "0"], "--seeds must be at least 1, got 0"),
         (["train", "--folder", "nowhere"], "nowhere is not a folder"),
         (["evaluate", "nowhere"], "nowhere is not a folder"),
         (["predict", "nowhere", "a.obj"], "nowhere is not a folder"),
@@ -280,14 +296,14 @@ def test_slips_are_answered_with_a_sentence(run, arguments, text, tmp_path, monk
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folders_that_are_no_data_set_are_named(run, tmp_path):
+def test_folders_that_are_not_a_data_set_are_named(run, tmp_path):
     point_file = "0,0,0\n1,0,0\n0,1,0\n"
     (tmp_path / "cat").mkdir()
     (tmp_path / "cat" / "1.csv").write_text(point_file)
     for extra, text in (
         (None, "at least two classes, got 1: cat"),
-        ("dog", "dog must hold shapes of its class, got no file"),
-        ("dog/1.csv", "cat must hold at least 4 shapes"),
+        ("dog", "dog must hold shapes of its class, got no readable file"),
+        ("dog/1.csv", "cat must hold at least 4 readable shapes"),
     ):
         if extra:
             path = tmp_path / extra

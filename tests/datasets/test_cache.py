@@ -75,7 +75,7 @@ def test_other_options_are_another_file(toy, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", ["empty", "half", "tail", "flipped", "garbage", "another", "lacking", "ranges"])
-def test_a_broken_file_is_made_again(toy, damage, recwarn):
+def test_a_damaged_file_is_prepared_again(toy, damage, recwarn):
     first = toy.load()
     path = toy.file({})
     content = path.read_bytes()
@@ -107,7 +107,7 @@ def test_a_broken_file_is_made_again(toy, damage, recwarn):
     assert not recwarn.list
 
 
-def test_a_full_disk_is_named_and_nothing_is_left_behind(toy, monkeypatch):
+def test_a_full_disk_is_named_and_leaves_no_file(toy, monkeypatch):
     def full(file, **arrays):
         file.write(b"half of it")
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -143,7 +143,7 @@ def run(code: str, **options) -> subprocess.Popen:
     return subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parent, **options)
 
 
-def test_who_is_killed_half_way_leaves_no_broken_file(toy):
+def test_a_killed_process_leaves_no_damaged_file(toy):
     code = """
         import time
         savez = np.savez
@@ -164,8 +164,8 @@ def test_who_is_killed_half_way_leaves_no_broken_file(toy):
     assert equal(toy.load(), make())
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of the size of a file")
-def test_a_file_that_grows_too_large_leaves_nothing_behind(toy):
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on file sizes")
+def test_a_file_that_grows_too_large_leaves_no_file(toy):
     process = run(
         """
         import resource
@@ -197,14 +197,14 @@ def test_two_processes_at_once_get_the_same(toy):
 
 
 def test_the_seed_of_a_split_is_not_cached(toy, monkeypatch):
-    seeded = dataclasses.replace(toy, official=False, make=lambda *, count=4: dataclasses.replace(make(count=20), splits={}))
+    seeded = dataclasses.replace(toy, official=False, maker=lambda *, count=4: dataclasses.replace(make(count=20), splits={}))
     one, other = seeded.load(seed=0), seeded.load(seed=1)
     assert MADE == [20]
     assert not torch.equal(one.splits["test"], other.splits["test"])
     assert torch.equal(one.splits["test"], seeded.load().splits["test"])
 
 
-def test_points_that_are_stored_by_columns_come_back_in_place(fresh):
+def test_points_in_column_major_order_are_restored(fresh):
     dataset = registry.load("manifolds", num_shapes=4, num_points=32)
     shapes = dataset.shapes.with_points(dataset.shapes.points.T.contiguous().T)
     cache.save(dataclasses.replace(dataset, name="strided", shapes=shapes), {})

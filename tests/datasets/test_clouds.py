@@ -18,9 +18,9 @@ def by_hand(points: list[list[float]], count: int) -> set[tuple[int, int]]:
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=5), st.integers(1, 9), st.integers(0, 2**31))
-def test_neighbours_are_the_nearest_and_of_equals_the_first(sizes, count, seed):
+def test_neighbors_are_the_nearest_and_ties_are_broken_by_index(sizes, count, seed):
     positions = torch.randint(0, 4, (sum(sizes), 2), generator=torch.Generator().manual_seed(seed)).float()
-    edges = superpixels.nearest_neighbours(positions, torch.tensor(sizes), count=count)
+    edges = superpixels.nearest_neighbors(positions, torch.tensor(sizes), count=count)
     expected, start = set(), 0
     for size in sizes:
         cloud = positions[start : start + size].tolist()
@@ -32,7 +32,7 @@ def test_neighbours_are_the_nearest_and_of_equals_the_first(sizes, count, seed):
 def test_superpixels_are_as_their_source_says(mirror, monkeypatch, fresh):
     monkeypatch.setenv("EULERSCAN_MIRROR", str(mirror))
     # The whole set without its edges, which take longer.
-    monkeypatch.setattr(superpixels, "nearest_neighbours", lambda positions, sizes: torch.empty(2, 0, dtype=torch.int64))
+    monkeypatch.setattr(superpixels, "nearest_neighbors", lambda positions, sizes: torch.empty(2, 0, dtype=torch.int64))
     dataset = superpixels.superpixels()
     sizes = dataset.shapes.offsets[0].diff().double()
     assert round(float(sizes.mean()), 2) == round((4233806 + 705608) / 70000, 2)
@@ -45,9 +45,9 @@ def test_superpixels_are_as_their_source_says(mirror, monkeypatch, fresh):
     assert torch.bincount(dataset.labels[60000:]).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 
 
-def test_the_brightness_of_superpixels_can_be_their_weight(mirror, monkeypatch, fresh):
+def test_intensities_of_superpixels_can_be_weights(mirror, monkeypatch, fresh):
     monkeypatch.setenv("EULERSCAN_MIRROR", str(mirror))
-    monkeypatch.setattr(superpixels, "nearest_neighbours", lambda positions, sizes: torch.tensor([[30, 31], [40, 30]]))
+    monkeypatch.setattr(superpixels, "nearest_neighbors", lambda positions, sizes: torch.tensor([[30, 31], [40, 30]]))
     shapes, spatial = superpixels.superpixels(weighted=True).shapes, superpixels.superpixels().shapes
     of_vertices, of_edges = shapes.weights
     torch.testing.assert_close(torch.cat([shapes.points, of_vertices[:, None]], dim=1), spatial.points)
@@ -57,7 +57,7 @@ def test_the_brightness_of_superpixels_can_be_their_weight(mirror, monkeypatch, 
 
 def test_superpixels_are_joined_to_the_eight_nearest(mirror, monkeypatch):
     positions, _, sizes, _ = superpixels._read("test.npz", 10000)
-    edges = superpixels.nearest_neighbours(positions[: int(sizes[:20].sum())], sizes[:20])
+    edges = superpixels.nearest_neighbors(positions[: int(sizes[:20].sum())], sizes[:20])
     start = 0
     for size in sizes[:20].tolist():
         expected = by_hand(positions[start : start + size].tolist(), 8)
@@ -80,7 +80,7 @@ def test_modelnet_is_as_its_source_says(mirror):
 
 @pytest.mark.parametrize("kind", ["lacking", "wrong", "garbage"])
 @pytest.mark.parametrize("name", ["mnist-superpixels", "modelnet40"])
-def test_a_broken_file_of_arrays_is_named(name, kind, fresh, tmp_path, monkeypatch):
+def test_a_damaged_file_of_arrays_is_named(name, kind, fresh, tmp_path, monkeypatch):
     import numpy as np
 
     file = {"mnist-superpixels": "mnist_superpixels/train.npz", "modelnet40": "modelnet40/train_1024.npz"}[name]
@@ -92,6 +92,6 @@ def test_a_broken_file_of_arrays_is_named(name, kind, fresh, tmp_path, monkeypat
     else:
         np.savez(path, **{key: np.zeros((3, 2)) for key in keys if kind == "wrong" or key != "y"})
     monkeypatch.setenv("EULERSCAN_MIRROR", str(tmp_path / "mirror"))
-    with pytest.raises(ValueError, match=f"{file} is broken: "):
+    with pytest.raises(ValueError, match=f"{file} is damaged: "):
         datasets.load(name)
     assert not (fresh / "raw" / file).exists()

@@ -74,7 +74,7 @@ def test_a_selection_keeps_the_names_of_its_shapes():
     dataset = Dataset("dots", shapes, labels, ("a", "b"), {"test": torch.tensor([2, 0])}, ("x.csv", "y.csv", "z.csv"))
     assert dataset.split("test").names == ("z.csv", "x.csv")
     assert dataset.select([1]).names == ("y.csv",)
-    with pytest.raises(ValueError, match="names must have one entry a shape, 3 of them, or none, got 1"):
+    with pytest.raises(ValueError, match="names must have .*3.* got 1"):
         dataclasses.replace(dataset, names=("x.csv",))
 
 
@@ -104,30 +104,30 @@ def test_copies_and_pickles_are_equal():
 @pytest.mark.parametrize(
     ("changes", "error", "text"),
     [
-        ({"labels": torch.zeros(3, dtype=torch.int64)}, ValueError, r"one entry a shape, shape \[20\], got \[3\]"),
-        ({"labels": torch.zeros(20)}, TypeError, "labels must be a tensor of int64, got torch.float32"),
-        ({"labels": [0] * 20}, TypeError, "labels must be a tensor of int64, got list"),
-        ({"labels": torch.full((20,), 2)}, ValueError, "from 0 to 1 for 2 classes, got 2"),
-        ({"labels": torch.full((20,), -1)}, ValueError, "from 0 to 1 for 2 classes, got -1"),
+        ({"labels": torch.zeros(3, dtype=torch.int64)}, ValueError, r"labels must have .*\[20\], got \[3\]"),
+        ({"labels": torch.zeros(20)}, TypeError, "labels must be .*int64.*, got torch.float32"),
+        ({"labels": [0] * 20}, TypeError, "labels must be .*int64.*, got list"),
+        ({"labels": torch.full((20,), 2)}, ValueError, "labels must be from 0 to 1 .* got 2"),
+        ({"labels": torch.full((20,), -1)}, ValueError, "labels must be from 0 to 1 .* got -1"),
         ({"splits": {"train": torch.tensor([20])}}, IndexError, r"splits\['train'\] must hold indices from 0 to 19, got 20"),
         ({"splits": {"train": torch.tensor([-1])}}, IndexError, "got -1"),
         ({"splits": {"train": [1]}}, TypeError, "int64"),
         (
             {"splits": {"a": torch.tensor([1]), "b": torch.tensor([0, 1])}},
             ValueError,
-            "no shape in common, got 1 in 'a' and in 'b'",
+            "splits must be disjoint, got shape 1 in 'a' and in 'b'",
         ),
-        ({"splits": {"a": torch.tensor([1, 1])}}, ValueError, "every shape once"),
+        ({"splits": {"a": torch.tensor([1, 1])}}, ValueError, r"splits\['a'\] must not repeat"),
     ],
 )
-def test_what_does_not_fit_is_named(changes, error, text):
+def test_inconsistent_arguments_are_named(changes, error, text):
     with pytest.raises(error, match=text):
         dataclasses.replace(numbered(), **changes)
 
 
 def test_an_unknown_split_is_named():
     for call in (numbered().split, numbered().loader):
-        with pytest.raises(ValueError, match="split must be one of train, test, got 'validation'"):
+        with pytest.raises(ValueError, match="split must be .*train, test, got 'validation'"):
             call("validation")
 
 
@@ -173,14 +173,14 @@ def test_workers_give_the_same_batches(method):
 
 
 def test_batches_are_pinned_where_there_is_an_accelerator():
-    """Where there is none, nobody is warned."""
+    """Without one, there is no warning."""
     shapes, _ = next(iter(numbered().loader(pin_memory=True)))
     assert shapes.points.is_pinned() == torch.accelerator.is_available()
 
 
-def test_torch_takes_a_data_set_as_it_is():
+def test_a_data_loader_of_torch_takes_a_data_set():
     dataset = numbered()
-    loader = DataLoader(Subset(dataset, [4, 2]), batch_size=2, collate_fn=datasets.dataset.as_it_is)
+    loader = DataLoader(Subset(dataset, [4, 2]), batch_size=2, collate_fn=datasets.dataset.identity)
     ((shapes, labels),) = loader
     assert same(shapes, dataset.shapes[[4, 2]])
     assert labels.tolist() == [0, 0]
@@ -210,6 +210,8 @@ def test_importing_is_cheap():
     code = "import torch, sys; before = set(sys.modules); import eulerscan.datasets; print(*set(sys.modules) - before)"
     added = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch_geometric", "sklearn", "scipy", "tqdm", "numba", "PIL"} & set(added)
+    ours = {name.removeprefix("eulerscan.datasets.") for name in added if name.startswith("eulerscan.datasets.")}
+    assert ours == {"cache", "dataset", "registry", "splits"}  # no maker of a data set
 
 
 def test_small_integers_are_numbers_of_shapes_and_not_a_mask():

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from eulerscan.datasets import load, mnist, places, raw
+from eulerscan.datasets import cache, download, load, mnist
 from eulerscan.datasets.download import Source
 
 CONTENT = bytes(range(256)) * 3000
@@ -58,100 +58,98 @@ def left(folder):
 @pytest.mark.parametrize("path", ["file", "unknown-length"])
 def test_a_file_is_downloaded_once(server, fresh, path):
     source = Source("sub/file", f"{server}/{path}", hashlib.md5(CONTENT).hexdigest())
-    found = raw.fetch(source)
+    found = download.fetch(source)
     assert found == fresh / "raw" / "sub" / "file"
     assert found.read_bytes() == CONTENT
-    assert raw.fetch(Source("sub/file", "http://127.0.0.1:9/nobody-answers")) == found
+    assert download.fetch(Source("sub/file", "http://127.0.0.1:9/nobody-answers")) == found
 
 
 def test_an_address_may_name_a_local_file(fresh, tmp_path):
     (tmp_path / "origin").write_bytes(CONTENT)
-    assert raw.fetch(Source("file", (tmp_path / "origin").as_uri())).read_bytes() == CONTENT
+    assert download.fetch(Source("file", (tmp_path / "origin").as_uri())).read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize(
     ("path", "md5", "text"),
     [
         ("missing", None, "HTTP Error 404"),
-        ("short", None, "only 768000 of 768001 bytes came"),
-        ("file", "0" * 32, "the file that came is another one: its MD5 sum is"),
+        ("short", None, "received 768000 of 768001 bytes"),
+        ("file", "0" * 32, "the MD5 checksum is"),
     ],
 )
 def test_a_failed_download_is_named_and_leaves_nothing(server, fresh, path, md5, text):
     with pytest.raises(ConnectionError, match=f"Could not download {server}/{path}: {text}.* set EULERSCAN_MIRROR .*sub/file"):
-        raw.fetch(Source("sub/file", f"{server}/{path}", md5))
+        download.fetch(Source("sub/file", f"{server}/{path}", md5))
     assert left(fresh) == []
 
 
-def test_a_connection_that_falls_silent_is_given_up(server, fresh, monkeypatch):
-    monkeypatch.setattr(raw, "TIMEOUT", 0.3)
+def test_a_stalled_connection_times_out(server, fresh, monkeypatch):
+    monkeypatch.setattr(download, "TIMEOUT", 0.3)
     with pytest.raises(ConnectionError, match=f"Could not download {server}/stalled: timed out"):
-        raw.fetch(Source("sub/file", f"{server}/stalled"))
+        download.fetch(Source("sub/file", f"{server}/stalled"))
     STALLED.set()
     assert left(fresh) == []
 
 
-def test_nobody_answering_is_named(fresh):
+def test_a_refused_connection_is_named(fresh):
     with pytest.raises(ConnectionError, match=r"Could not download http://127.0.0.1:9/x: .*refused"):
-        raw.fetch(Source("x", "http://127.0.0.1:9/x"))
+        download.fetch(Source("x", "http://127.0.0.1:9/x"))
 
 
 def test_a_mirror_comes_before_the_internet(filled, fresh):
-    found = raw.fetch(Source("sub/file", "http://127.0.0.1:9/nobody-answers"))
+    found = download.fetch(Source("sub/file", "http://127.0.0.1:9/nobody-answers"))
     assert found.read_bytes() == CONTENT
     assert fresh in found.parents
 
 
 def test_a_mirror_that_lacks_a_file_is_named(filled, fresh):
-    with pytest.raises(
-        FileNotFoundError, match=rf"The mirror {filled} \(EULERSCAN_MIRROR\) lacks a/b.zip. Put it there \(from http"
-    ):
-        raw.fetch(Source("a/b.zip", "http://127.0.0.1:9/b.zip"))
-    with pytest.raises(FileNotFoundError, match=r"lacks mnist_superpixels/train.npz. Put it there: it holds SLIC superpixels"):
+    with pytest.raises(FileNotFoundError, match=rf"EULERSCAN_MIRROR={filled} has no file a/b.zip. .*http"):
+        download.fetch(Source("a/b.zip", "http://127.0.0.1:9/b.zip"))
+    with pytest.raises(FileNotFoundError, match=r"no file mnist_superpixels/train.npz.* SLIC superpixels"):
         load("mnist-superpixels")
     assert left(fresh) == []
 
 
 @pytest.mark.parametrize(("name", "text"), [("mnist-superpixels", "SLIC superpixels"), ("modelnet40", "Princeton")])
-def test_what_is_nowhere_to_download_says_how_it_is_made(fresh, name, text):
+def test_a_file_without_a_url_says_how_it_is_made(fresh, name, text):
     with pytest.raises(
         FileNotFoundError, match=f"cannot be downloaded: .*{text}.* Set EULERSCAN_MIRROR to a folder that holds"
     ):
         load(name)
 
 
-def test_a_mirror_that_is_no_folder_is_named(filled, monkeypatch):
-    for path, what in ((filled / "sub" / "file", "a file"), (filled / "nothing", "nothing there")):
+def test_a_mirror_that_is_not_a_folder_is_named(filled, monkeypatch):
+    for path, what in ((filled / "sub" / "file", "is a file"), (filled / "nothing", "does not exist")):
         monkeypatch.setenv("EULERSCAN_MIRROR", str(path))
-        with pytest.raises(NotADirectoryError, match=f"EULERSCAN_MIRROR must name a folder .* got {path}: {what}"):
-            raw.fetch(Source("other"))
+        with pytest.raises(NotADirectoryError, match=f"EULERSCAN_MIRROR must be a folder .* got {path}, which {what}"):
+            download.fetch(Source("other"))
 
 
 def test_the_cache_folder_is_where_the_user_says(monkeypatch, tmp_path):
     monkeypatch.setenv("EULERSCAN_DATA", "~/there")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert places.cache_folder() == tmp_path / "there"
+    assert cache.cache_folder() == tmp_path / "there"
     monkeypatch.delenv("EULERSCAN_DATA")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert places.cache_folder() == tmp_path / "xdg" / "eulerscan"
+    assert cache.cache_folder() == tmp_path / "xdg" / "eulerscan"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert places.cache_folder() == tmp_path / ".cache" / "eulerscan"
+    assert cache.cache_folder() == tmp_path / ".cache" / "eulerscan"
     (tmp_path / "there").write_text("")
     monkeypatch.setenv("EULERSCAN_DATA", "~/there")
-    with pytest.raises(NotADirectoryError, match="EULERSCAN_DATA must name a folder"):
-        places.cache_folder()
+    with pytest.raises(NotADirectoryError, match="EULERSCAN_DATA must be a folder, got .*there"):
+        cache.cache_folder()
 
 
-def test_members_are_found_whatever_their_slashes(tmp_path):
+def test_members_of_an_archive_are_found_by_normalized_name(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as file:
         file.writestr("A//A_x.txt", b"one")
         file.writestr("A/./A_y.txt", b"two")
-    assert raw.members(tmp_path / "a.zip", ["A/A_x.txt", "A/A_y.txt"]) == {"A/A_x.txt": b"one", "A/A_y.txt": b"two"}
-    with pytest.raises(ValueError, match=r"the archive lacks A/B.txt, C; it holds A/A_x.txt, A/A_y.txt"):
-        raw.members(tmp_path / "a.zip", ["A/B.txt", "A/A_x.txt", "C"])
+    assert download.members(tmp_path / "a.zip", ["A/A_x.txt", "A/A_y.txt"]) == {"A/A_x.txt": b"one", "A/A_y.txt": b"two"}
+    with pytest.raises(ValueError, match=r"no member A/B.txt, C; it holds A/A_x.txt, A/A_y.txt"):
+        download.members(tmp_path / "a.zip", ["A/B.txt", "A/A_x.txt", "C"])
 
 
-def broken_archive(folder, kind):
+def damaged_archive(folder, kind):
     path = folder / "TUDataset" / "Letter-low.zip"
     path.parent.mkdir()
     members = dict.fromkeys(("A", "graph_indicator", "graph_labels", "node_attributes"), b"1\n")
@@ -168,18 +166,18 @@ def broken_archive(folder, kind):
 
 
 @pytest.mark.parametrize("kind", ["lacking", "text", "truncated", "empty", "garbage"])
-def test_a_broken_archive_is_named_and_fetched_again(filled, fresh, kind):
+def test_a_damaged_archive_is_named_and_fetched_again(filled, fresh, kind):
     pytest.importorskip("torch_geometric")
-    broken_archive(filled, kind)
-    text = "the archive lacks Letter-low/Letter-low_graph_labels.txt" if kind == "lacking" else ""
-    with pytest.raises(ValueError, match=f"raw/TUDataset/Letter-low.zip is broken: {text}.* removed") as caught:
+    damaged_archive(filled, kind)
+    text = "the archive has no member Letter-low/Letter-low_graph_labels.txt" if kind == "lacking" else ""
+    with pytest.raises(ValueError, match=f"raw/TUDataset/Letter-low.zip is damaged: {text}.* removed") as caught:
         load("letter-low")
     assert str(filled) in str(caught.value)
     assert left(fresh) == []
 
 
 @pytest.mark.parametrize("kind", ["truncated", "garbage", "empty", "short", "another"])
-def test_a_broken_compressed_file_is_named_and_fetched_again(filled, fresh, kind):
+def test_a_damaged_compressed_file_is_named_and_fetched_again(filled, fresh, kind):
     good = gzip.compress(bytes.fromhex("00000801 0000ea60") + bytes(60000))
     files = {
         "truncated": good[:50],
@@ -191,7 +189,7 @@ def test_a_broken_compressed_file_is_named_and_fetched_again(filled, fresh, kind
     file = filled / "mnist" / "train-labels-idx1-ubyte.gz"
     file.parent.mkdir()
     file.write_bytes(files[kind])
-    with pytest.raises(ValueError, match=r"raw/mnist/train-labels-idx1-ubyte.gz is broken: .* removed"):
+    with pytest.raises(ValueError, match=r"raw/mnist/train-labels-idx1-ubyte.gz is damaged: .* removed"):
         mnist._read(file.name, (60000,))
     assert left(fresh) == []
     file.write_bytes(good)
@@ -205,5 +203,5 @@ def test_a_full_disk_while_copying_is_named(filled, fresh, monkeypatch):
 
     monkeypatch.setattr("shutil.copyfile", full)
     with pytest.raises(OSError, match=r"Could not write .*raw/sub/file: No space left"):
-        raw.fetch(Source("sub/file"))
+        download.fetch(Source("sub/file"))
     assert left(fresh) == []

@@ -47,7 +47,7 @@ def _order(edges):
     return (low.long() * (int(high.max()) + 1) + high).argsort()
 
 
-def test_neighbours_in_a_mesh_are_near():
+def test_neighbors_in_a_mesh_are_near():
     """Glued sides meet each other, upside down where they must."""
     dataset = datasets.load("manifolds", form="meshes", num_shapes=3, num_points=2000, noise=0.0)
     a, b = dataset.shapes.points[dataset.shapes.simplices[0].long()]

@@ -48,21 +48,21 @@ def test_molecules_are_as_their_source_says(mirror, name, original, cleaned, col
         assert torch.equal(atoms.shapes.packed.simplices, plain.shapes.packed.simplices)
     scaled = datasets.load(name, cleaned=True, atoms=True, unit_ball=True).shapes.points
     torch.testing.assert_close(scaled, torch.cat([few.shapes.normalized("unit_ball").points, kinds], dim=1))
-    apart = datasets.load(name, cleaned=True, atoms=True, planes=True).shapes.points
-    assert torch.equal(apart[:, 3:], kinds)
+    planes = datasets.load(name, cleaned=True, atoms=True, planes=True).shapes.points
+    assert torch.equal(planes[:, 3:], kinds)
     squares = (few.shapes.points - few.shapes[0].points.mean(dim=0))[: len(few.shapes[0].points)].square().sum(dim=1)
-    torch.testing.assert_close((5 * apart[: len(squares), :3]).square().sum(dim=1), squares, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close((5 * planes[: len(squares), :3]).square().sum(dim=1), squares, rtol=1e-4, atol=1e-4)
 
 
-def test_distances_from_planes_are_the_same_however_a_molecule_is_turned_and_mirrored(rng):
+def test_distances_from_principal_planes_are_invariant_under_rotation_and_reflection(rng):
     corners = torch.cartesian_prod(*(torch.tensor([-size, size]) for size in (1.0, 2.0, 3.0)))
-    turn, _ = torch.linalg.qr(torch.tensor(rng.normal(size=(3, 3)), dtype=torch.float32))
-    boxes = es.collate([es.Complex(corners.flip(1) + 7), es.Complex(corners @ turn), es.Complex(-corners @ turn - 5)])
+    rotation, _ = torch.linalg.qr(torch.tensor(rng.normal(size=(3, 3)), dtype=torch.float32))
+    boxes = es.collate([es.Complex(corners.flip(1) + 7), es.Complex(corners @ rotation), es.Complex(-corners @ rotation - 5)])
     torch.testing.assert_close(tu._from_planes(boxes), corners.abs().repeat(3, 1), rtol=1e-5, atol=1e-5)
 
 
-def test_molecules_are_in_the_unit_ball_or_seen_from_planes():
-    with pytest.raises(ValueError, match="exclude each other"):
+def test_unit_ball_and_planes_are_exclusive():
+    with pytest.raises(ValueError, match="unit_ball must be False with planes=True"):
         datasets.load("bzr", unit_ball=True, planes=True)
 
 
@@ -95,7 +95,7 @@ def test_a_seed_draws_another_split(mirror):
     assert torch.equal(one.shapes.points, other.shapes.points)
 
 
-def test_addresses_are_those_of_torch_geometric():
+def test_urls_are_those_of_torch_geometric():
     from torch_geometric.datasets import TUDataset
 
     assert (TUDataset.url, TUDataset.cleaned_url) == (tu.ORIGINAL, tu.CLEANED)

@@ -1,4 +1,4 @@
-"""The page is tested in a real browser: what it counts, what it draws, and that it asks the network for nothing."""
+"""The page in a real browser: its counts, its drawing, and no network requests."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ from drawing import random_complex
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.explorer import MOST_SIMPLICES, page, write_page
+from eulerscan.explorer import MAX_SIMPLICES, page, write_page
 
 FLAGS = [
     "--headless",
@@ -39,7 +39,7 @@ def browser():
 
 @pytest.fixture
 def visit(browser, tmp_path):
-    """Open the page of a shape. At the end it must have logged no error and fetched nothing but itself."""
+    """Open the page of a shape. At the end, it must have logged no error and fetched nothing but itself."""
     errors, requests, pages = [], [], []
 
     def visit(shape, *, name="a shape", scheme="light", **options):
@@ -78,13 +78,13 @@ SHAPES = {
 
 
 LIT = """() => {
-    const { lit, raster } = window.explorer.stage, colours = new Set(lit);
-    return raster.colours.reduce((count, colour) => count + colours.has(colour), 0);
+    const { lit, raster } = window.explorer.stage, colors = new Set(lit);
+    return raster.colors.reduce((count, color) => count + colors.has(color), 0);
 }"""
 
 
 def settle(shown) -> None:
-    """Until what has changed is drawn."""
+    """Wait until changes are drawn."""
     shown.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
@@ -100,23 +100,23 @@ def read_numbers(shown) -> dict[str, float]:
 def test_the_curves_of_the_page_are_those_of_ect(kind, visit):
     shape = SHAPES[kind]().normalized("unit_ball")
     directions = torch.cat([es.directions.uniform(7, shape.dim, dtype=torch.float64), torch.eye(shape.dim).double()])
-    # Heights that vertices have exactly, besides those of a grid: what lies on a threshold is at or below it.
+    # Exact heights of vertices besides a grid: a vertex on a threshold counts.
     heights = torch.cat([es.thresholds(41, dtype=torch.float64), shape.points[:, 0]]).sort().values
-    shown = visit(shape, unit_ball=False)
+    shown = visit(shape, config=es.ECTConfig(normalize=None))
     curves = shown.evaluate(
         "([directions, heights]) => directions.map((d) => window.explorer.sweep.curve(d, heights))",
         [directions.tolist(), heights.tolist()],
     )
     expected = es.ect(shape, directions, heights)[0]
-    # Sums of weights are rounded in another order; without weights they are integers.
+    # Sums of weights are rounded in a different order; without weights they are integers.
     tolerance = 1e-12 if kind == "weighted" else 0
     torch.testing.assert_close(torch.tensor(curves, dtype=torch.float64), expected, rtol=0, atol=tolerance)
 
 
 def test_heights_on_the_lattice_count_as_in_ect(visit):
-    """Ties everywhere: rows of pixels are level in the directions of the axes and diagonals."""
+    """Many ties: rows of pixels have equal heights in the directions of axes and diagonals."""
     shape = es.convert.from_image(np.pad(np.ones((6, 6)), 1) * (np.indices((8, 8)).sum(axis=0) % 3 > 0)).to(torch.float64)
-    shown = visit(shape, unit_ball=False, radius=8.0)
+    shown = visit(shape, config=es.ECTConfig(radius=8.0, normalize=None))
     heights = torch.arange(-8.0, 9.0, dtype=torch.float64)
     for angle in range(0, 360, 45):
         shown.locator("#azimuth").fill(str(angle))
@@ -127,9 +127,9 @@ def test_heights_on_the_lattice_count_as_in_ect(visit):
 
 
 @pytest.mark.parametrize("kind", ["graph", "mesh", "solid"])
-def test_sliders_change_the_numbers_to_those_below_the_plane(kind, visit):
+def test_sliders_update_the_counts_below_the_plane(kind, visit):
     shape = SHAPES[kind]().normalized("unit_ball")
-    shown = visit(shape, unit_ball=False, radius=1.1)
+    shown = visit(shape, config=es.ECTConfig(radius=1.1, normalize=None))
     for azimuth, elevation, step in ((0, 0, 500), (45, 90, 300), (210, -35, 720), (210, -35, 1000)):
         shown.locator("#azimuth").fill(str(azimuth))
         if shape.dim == 3:
@@ -151,7 +151,7 @@ def test_sliders_change_the_numbers_to_those_below_the_plane(kind, visit):
     ("kind", "scheme"),
     [("graph", "light"), ("weighted", "dark"), ("mesh", "light"), ("cloud", "dark"), ("image", "light"), ("mesh", "dark")],
 )
-def test_what_is_below_lights_up(kind, scheme, visit):
+def test_the_part_below_the_plane_is_highlighted(kind, scheme, visit):
     shown = visit(SHAPES[kind](), scheme=scheme)
     lit = []
     for step in (0, 500, 1000):
@@ -167,7 +167,7 @@ def test_what_is_below_lights_up(kind, scheme, visit):
 
 
 @pytest.mark.parametrize("kind", ["graph", "mesh"])
-def test_a_page_that_is_hidden_at_first_is_drawn_when_it_is_shown(kind, visit):
+def test_a_hidden_page_is_drawn_when_it_is_shown(kind, visit):
     shown = visit(SHAPES[kind]())
     shown.evaluate("""() => {
         document.body.style.display = "none";
@@ -176,14 +176,14 @@ def test_a_page_that_is_hidden_at_first_is_drawn_when_it_is_shown(kind, visit):
     }""")
     assert shown.evaluate("window.explorer.stage.width") == 0
     shown.evaluate("document.body.style.display = ''")
-    # Not wait_for_function, which polls by eval, and that the page forbids. Sizes are noticed in one frame, drawn in the next.
+    # Not wait_for_function, which uses eval, forbidden by the page. Resizing takes one frame, drawing the next.
     settle(shown)
     settle(shown)
     assert shown.evaluate("window.explorer.stage.width") > 0
     assert shown.evaluate(LIT) > 0
 
 
-def test_turning_a_shape_changes_the_picture_but_no_number(visit):
+def test_rotating_the_view_changes_the_picture_but_no_count(visit):
     shown = visit(SHAPES["mesh"]())
     before, numbers = shown.locator("#shape").screenshot(), read_numbers(shown)
     box = shown.locator("#shape").bounding_box()
@@ -196,15 +196,15 @@ def test_turning_a_shape_changes_the_picture_but_no_number(visit):
     shown.locator("#shape").focus()
     shown.keyboard.press("ArrowUp")
     shown.wait_for_timeout(300)
-    turned = shown.locator("#shape").screenshot()
+    rotated = shown.locator("#shape").screenshot()
     shown.locator("#reset").click()
     shown.wait_for_timeout(300)
-    assert len({before, dragged, turned}) == 3
+    assert len({before, dragged, rotated}) == 3
     assert read_numbers(shown) == numbers
-    assert shown.evaluate("[window.explorer.stage.around, window.explorer.stage.above]") == [-1.05, 0.42]
+    assert shown.evaluate("[window.explorer.stage.yaw, window.explorer.stage.pitch]") == [-1.05, 0.42]
 
 
-def test_everything_can_be_reached_by_keyboard(visit):
+def test_all_controls_are_accessible_by_keyboard(visit):
     shown = visit(SHAPES["mesh"]())
     reached = []
     for _ in range(6):
@@ -227,7 +227,7 @@ def test_a_sweep_runs_to_the_top_and_stops(visit):
     assert shown.locator("#height").input_value() == "1000"
 
 
-def test_a_sweep_that_is_stopped_and_started_at_once_runs_once(visit):
+def test_a_restarted_sweep_runs_once(visit):
     shown = visit(SHAPES["graph"]())
     steps = shown.evaluate("""() => new Promise((done) => {
         const { explorer } = window, { change } = explorer;
@@ -240,18 +240,18 @@ def test_a_sweep_that_is_stopped_and_started_at_once_runs_once(visit):
 
 
 @pytest.mark.parametrize("kind", ["graph", "mesh"])
-def test_a_click_on_the_transform_goes_there(kind, visit):
+def test_a_click_on_the_transform_selects_direction_and_height(kind, visit):
     shown = visit(SHAPES[kind]())
     settle(shown)
-    left, top, right, bottom = shown.evaluate("window.explorer.placed.box")
-    place = {"x": left + 0.75 * (right - left), "y": top + 0.25 * (bottom - top)}
-    shown.locator("#transform").click(position=place)
+    left, top, right, bottom = shown.evaluate("window.explorer.transformLayout.box")
+    position = {"x": left + 0.75 * (right - left), "y": top + 0.25 * (bottom - top)}
+    shown.locator("#transform").click(position=position)
     assert 700 < int(shown.locator("#height").input_value()) < 800
     settle(shown)
     rows, row = shown.evaluate("[window.explorer.image.rows, window.explorer.row]")
     assert abs(row - rows // 4) <= 2  # a row is less than a pixel
     direction = torch.tensor(shown.evaluate("window.explorer.direction"))
-    assert direction @ es.directions.uniform(rows, len(direction))[row] > 0.999  # the sliders have whole degrees
+    assert direction @ es.directions.uniform(rows, len(direction))[row] > 0.999  # sliders have a step of one degree
 
 
 def test_the_name_of_a_file_cannot_break_the_page(visit):
@@ -259,21 +259,21 @@ def test_the_name_of_a_file_cannot_break_the_page(visit):
     shown = visit(SHAPES["cloud"](), name=name)
     assert shown.locator("#name").inner_text() == name
     assert shown.title() == f"{name} · eulerscan"
-    assert shown.evaluate("document.scripts.length") == 1  # that of the data has removed itself
+    assert shown.evaluate("document.scripts.length") == 1  # the data element is removed
 
 
-def test_the_path_of_a_page_may_be_text(tmp_path):
+def test_the_path_of_a_page_may_be_a_string(tmp_path):
     write_page(torch.rand(3, 2), str(tmp_path / "page.html"), name="three points")
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
-def test_names_that_are_no_text_are_written_all_the_same():
+def test_undecodable_file_names_are_replaced():
     assert "shape?.ply" in page(torch.rand(3, 2), name="shape\udcff.ply")
 
 
 def test_the_page_holds_the_exact_transform():
     shape = testing.known_shapes()["graph"].complex
-    text = page(shape, name="graph", unit_ball=False, radius=2.0, num_directions=5, num_thresholds=9)
+    text = page(shape, name="graph", config=es.ECTConfig(5, 9, 2.0, normalize=None))
     data = json.loads(text.split('id="data">')[1].split("</script>")[0])
     values = np.frombuffer(base64.b64decode(data["transform"]["base64"]), dtype="<f4").reshape(5, 9)
     expected = es.ect(shape, es.directions.circle(5, dtype=torch.float64), es.thresholds(9, 2.0, dtype=torch.float64))[0]
@@ -282,14 +282,14 @@ def test_the_page_holds_the_exact_transform():
     assert "http://" not in text
 
 
-def test_of_large_meshes_the_surface_is_drawn_and_what_sticks_out_of_it():
+def test_large_meshes_are_drawn_as_their_surface_and_free_edges():
     sphere = testing.sphere(5).complex
     far = torch.cat([sphere.points, torch.tensor([[2.0, 0, 0], [3.0, 0, 0]], dtype=torch.float64)])
     edges, triangles = sphere.simplices
-    whiskers = torch.tensor([[0, 0], [1, len(sphere.points)]])  # a chord between two poles, and one into the open
+    whiskers = torch.tensor([[0, 0], [1, len(sphere.points)]])  # a chord between two poles, and one to a distant point
     shape = es.Complex(far, [torch.cat([edges.long(), whiskers], dim=1), triangles])
     data = json.loads(page(shape, name="whiskers").split('id="data">')[1].split("</script>")[0])
-    drawn = {kind: np.frombuffer(base64.b64decode(a["base64"]), dtype="<u4") for kind, a in data["drawn"].items()}
+    drawn = {name: np.frombuffer(base64.b64decode(a["base64"]), dtype="<u4") for name, a in data["drawn"].items()}
     assert len(drawn["triangles"]) == triangles.shape[1]
     assert drawn["edges"].tolist() == [edges.shape[1], edges.shape[1] + 1]
     assert drawn["vertices"].tolist() == [len(far) - 1]
@@ -298,12 +298,18 @@ def test_of_large_meshes_the_surface_is_drawn_and_what_sticks_out_of_it():
 @pytest.mark.parametrize(
     ("shape", "text"),
     [
-        (torch.rand(5, 4), "plane or in space to be explored, got points of dimension 4"),
-        (torch.rand(2, 5, 2), "one complex to be explored, got 2"),
-        (torch.rand(MOST_SIMPLICES + 1, 2), "at most 1,000,000 simplices, .* got 1,000,001. Make the mesh or image coarser"),
-        (torch.rand(0, 2), "at least one point"),
+        (torch.rand(5, 4), "shape must be .* got points of dimension 4"),
+        (torch.rand(2, 5, 2), "shape must be one complex, got 2"),
+        (torch.rand(MAX_SIMPLICES + 1, 2), "shape must have at most 1,000,000 simplices, .* got 1,000,001"),
+        (torch.rand(0, 2), "shape must have .* point, got none"),
     ],
 )
-def test_what_cannot_be_explored_is_named(shape, text):
+def test_invalid_shapes_are_named(shape, text):
     with pytest.raises(ValueError, match=text):
         page(shape, name="too much")
+
+
+@pytest.mark.parametrize("option", [{"scale": 8.0}, {"variant": "sect"}, {"derivative": True}, {"divide_by": "vertices"}])
+def test_transforms_other_than_the_exact_one_are_rejected(option):
+    with pytest.raises(ValueError, match=f"config must be .* got .*{next(iter(option))}={next(iter(option.values()))!r}"):
+        page(torch.rand(5, 2), name="smooth", config=es.ECTConfig(**option))

@@ -57,7 +57,7 @@ def test_a_single_specimen_may_be_listed(folder):
 
 def test_excluded_paths_are_not_listed_by_any_name(folder):
     (folder / "link.csv").symlink_to(folder / "b.csv")
-    assert list_shapes(folder, besides=[folder / "b.csv", folder / "sub"]).names == ["wings.csv/A1", "wings.csv/B7"]
+    assert list_shapes(folder, exclude=[folder / "b.csv", folder / "sub"]).names == ["wings.csv/A1", "wings.csv/B7"]
 
 
 def test_broken_links_and_closed_folders_are_failures(folder, monkeypatch):

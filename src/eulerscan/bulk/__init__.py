@@ -1,21 +1,26 @@
-"""Folders of files, however many: read, transformed and written in shards, here or on a cluster."""
+"""Bulk transforms: files of any number to one table, or to a folder of parts, on one machine or a cluster."""
 
-from .files import Transforms, load_transforms, write_transforms
-from .parts import OtherRunError, transform_folder
+from .manifest import OtherRunError, load_failures
+from .output import FORMATS, Transforms, holds_transforms, load_transforms, output_paths, write_transforms
+from .parts import transform_folder
 from .settings import Settings
-from .shards import Shard, transform_shard, transformed
-from .sources import NothingReadError, first_dimension
+from .shards import Shard, transform_shard
+from .transform import Report, transform_all, transform_files
 
 __all__ = [
-    "NothingReadError",
+    "FORMATS",
     "OtherRunError",
+    "Report",
     "Settings",
     "Shard",
     "Transforms",
-    "first_dimension",
+    "holds_transforms",
+    "load_failures",
     "load_transforms",
+    "output_paths",
+    "transform_all",
+    "transform_files",
     "transform_folder",
     "transform_shard",
-    "transformed",
     "write_transforms",
 ]

@@ -1,4 +1,4 @@
-"""What a file of transforms records: the configuration, the dimension of space, and how files were read."""
+"""Settings of bulk transforms: the configuration, the ambient dimension, and the options of the readers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ..config import ECTConfig
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything the transform of a file depends on, besides the file. Shapes that share it are comparable.
+    """Everything the transform of a file depends on, besides the file. Transforms with equal settings are comparable.
 
     Args:
-        dim: Dimension of the ambient space.
+        dim: Dimension of the ambient space. Default: that of the first shape, once it is read.
         ect: How shapes are transformed.
         reading: Options of :func:`eulerscan.read`.
 
@@ -28,33 +28,41 @@ class Settings:
         [0.0, 1.0, 1.0]
     """
 
-    dim: int
+    dim: int | None = None
     ect: ECTConfig = field(default_factory=ECTConfig)
     reading: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        positive(self.dim, "dim")
+        if self.dim is not None:
+            positive(self.dim, "dim")
         object.__setattr__(self, "ect", replace(self.ect, radius=self.ect.largest_height))  # files record the default too
         if "dtype" in self.reading:
             raise ValueError("reading must not have a dtype: shapes are transformed in float64 and stored in float32.")
 
     @property
+    def known_dim(self) -> int:
+        """The ambient dimension, which must be known."""
+        if self.dim is None:
+            raise ValueError("dim must be given, or found by reading a shape.")
+        return self.dim
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Shape of one transform: ``[T, H]``, or ``[K, T, H]`` with channels."""
-        return self.ect.shape(self.dim)
+        return self.ect.shape(self.known_dim)
 
     @torch.no_grad()
     def transform(self, complex: Complex) -> Tensor:
-        """Transforms ``[B, T, H]`` or ``[B, K, T, H]``, computed in float64, in float32."""
+        """Transforms ``[B, T, H]`` or ``[B, K, T, H]``, computed in float64 and returned in float32."""
         return self.ect.transform(complex.to(torch.float64)).float()
 
     def columns(self) -> list[str]:
-        """A name for each entry: ``d0_t0`` is the first direction and threshold, ``s1_d0_t0`` the same for edges."""
+        """The column names of a table: ``d0_t0`` is the first direction and threshold, ``s1_d0_t0`` the same for edges."""
         names = [f"d{i}_t{j}" for i in range(self.ect.num_directions) for j in range(self.ect.num_thresholds)]
         return [f"s{k}_{name}" for k in range(self.shape[0]) for name in names] if len(self.shape) == 3 else names
 
     def as_dict(self) -> dict[str, Any]:
-        """What JSON can hold."""
+        """The settings as JSON can hold them."""
         return {"dim": self.dim, **self.ect.as_dict(), "reading": dict(self.reading)}
 
     @staticmethod
@@ -63,5 +71,5 @@ class Settings:
         try:
             rest = {name: value for name, value in values.items() if name not in ("dim", "reading")}
             return Settings(values["dim"], ECTConfig.from_dict(rest), values["reading"])
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"values must be those of Settings.as_dict, got {values!r}.") from error

@@ -1,9 +1,10 @@
-"""Transforms of some files out of many: what is read at once, and what becomes of files that cannot be."""
+"""Transforming shards of files: those that are read and transformed at once."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,95 +14,113 @@ import torch
 from ..complexes import Complex
 from ..io.batch import read_many
 from ..io.walk import Failure, Listing, reason
-from .files import Piece
 from .settings import Settings
 
 FILES_AT_ONCE, BYTES_AT_ONCE = 256, 2**23
-TOO_LARGE = "its coordinates are too large: numbers overflow on the way to its transform."
+TOO_LARGE = "coordinates are too large: the transform overflows."
 
-Told = Callable[[int], object]  # is told a number more
+_Array = np.ndarray[Any, Any]
 
 
 class Shard(NamedTuple):
-    """What became of some files."""
+    """The transforms of some files."""
 
+    settings: Settings  # with the ambient dimension, unless no shape was read
     names: list[str]
-    transforms: np.ndarray[Any, Any]  # [n, T, H]
+    transforms: _Array  # [n, T, H] or [n, K, T, H]
     failures: list[Failure]
-    beyond: int = 0  # shapes with points beyond the radius
+    num_beyond: int = 0  # shapes that reach beyond the radius
 
 
 def transform_shard(folder: str | os.PathLike[str], names: Sequence[str], settings: Settings) -> Shard:
-    """Read and transform files. What becomes of one depends on no other, nor on how many are read at once.
+    """Read and transform some files. The result for a file does not depend on the others.
 
     Args:
-        folder: Where the files are.
-        names: Their paths below it.
-        settings: What to do with each.
+        folder: The folder of the files.
+        names: Paths of the files below ``folder``.
+        settings: How to read and transform them.
 
     Returns:
-        The transforms of those that could be read, in the order of ``names``, and why others could not.
+        The transforms of the files that could be read, in the order of ``names``, and why the others could not.
     """
-    folder, beyond = Path(folder), 0
+    folder = Path(folder)
     batches, errors = read_many([os.path.join(folder, name) for name in names], **settings.reading, dtype=torch.float64)
+    if settings.dim is None:
+        settings = _with_dim(settings, {min(batch.positions): dim for dim, batch in batches.items()}, errors)
+    transforms: dict[int, _Array] = {}
     reasons = {i: reason(error, folder / names[i]) for i, error in errors.items()}
-    values: dict[int, np.ndarray[Any, Any]] = {}
+    num_beyond = 0
     for dim, (positions, complex) in batches.items():
         if dim == settings.dim:
-            beyond += settings.ect.num_beyond(complex)
-            _transform(positions, complex, settings, values, reasons)
+            done, failed = _transform(positions, complex, settings)
+            transforms |= done
+            reasons |= failed
+            num_beyond += settings.ect.num_beyond(complex)
         else:
-            reasons |= dict.fromkeys(positions, f"points of dimension {dim}, where {settings.dim} was expected.")
-    done = sorted(values)
-    transforms = np.stack([values[i] for i in done]) if done else np.empty((0, *settings.shape), np.float32)
-    failures = [Failure(Path(names[i]), reasons[i]) for i in sorted(reasons)]
-    return Shard([names[i] for i in done], transforms, failures, beyond)
+            reasons |= dict.fromkeys(positions, f"points of dimension {dim}, expected {settings.dim}.")
+    order = sorted(transforms)
+    shape = () if settings.dim is None else settings.shape
+    return Shard(
+        settings,
+        [names[i] for i in order],
+        np.stack([transforms[i] for i in order]) if order else np.empty((0, *shape), np.float32),
+        [Failure(Path(names[i]), reasons[i]) for i in sorted(reasons)],
+        num_beyond,
+    )
 
 
-def _transform(
-    positions: list[int], complex: Complex, settings: Settings, values: dict[int, np.ndarray[Any, Any]], reasons: dict[int, str]
-) -> None:
+def transform_shards(listing: Listing, settings: Settings) -> Iterator[Shard]:
+    """Transform listed files in shards that are read at once, so that memory does not grow with the number of files."""
+    for begin, end in _split(listing.sizes):
+        shard = transform_shard(listing.folder, listing.names[begin:end], settings)
+        settings = shard.settings
+        yield shard
+
+
+def find_dim(listing: Listing, settings: Settings) -> tuple[Settings, list[Failure]]:
+    """The settings with the dimension of the first shape that can be read, and the files before it."""
+    failures: list[Failure] = []
+    for name in listing.names:
+        batches, errors = read_many([listing.folder / name], **settings.reading)
+        settings = _with_dim(settings, dict(enumerate(batches)), errors)
+        if settings.dim is not None:
+            break
+        failures.append(Failure(Path(name), reason(errors[0], listing.folder / name)))
+    return settings, failures
+
+
+def _with_dim(settings: Settings, dims: dict[int, int], errors: dict[int, Exception]) -> Settings:
+    """The settings with the first of the dimensions, which are given by position."""
+    if dims:
+        return replace(settings, dim=dims[min(dims)])
+    for error in errors.values():
+        if not isinstance(error, ValueError | OSError):  # not the fault of the files: an unknown option, say
+            raise error
+    return settings
+
+
+def _transform(positions: list[int], complex: Complex, settings: Settings) -> tuple[dict[int, _Array], dict[int, str]]:
+    """The transforms by position, and the reasons for which there are none."""
     try:
         transforms = settings.transform(complex)
-        finite = transforms.isfinite().flatten(1).all(dim=1).tolist()
-        values |= {i: row for i, row, fine in zip(positions, transforms.numpy(), finite, strict=True) if fine}
-        reasons |= {i: TOO_LARGE for i, fine in zip(positions, finite, strict=True) if not fine}
     except (ValueError, RuntimeError, MemoryError) as error:
         if len(positions) == 1:
-            reasons[positions[0]] = str(error)
-            return
-        for i, position in enumerate(positions):  # one of them is to blame
-            _transform([position], complex[i], settings, values, reasons)
+            return {}, {positions[0]: str(error)}
+        transformed: dict[int, _Array] = {}
+        reasons: dict[int, str] = {}
+        for i, position in enumerate(positions):  # find the one that fails
+            done, failed = _transform([position], complex[i], settings)
+            transformed |= done
+            reasons |= failed
+        return transformed, reasons
+    finite = transforms.isfinite().flatten(1).all(dim=1).tolist()
+    rows = dict(zip(positions, transforms.numpy(), strict=True))
+    overflows = {i: TOO_LARGE for i, fine in zip(positions, finite, strict=True) if not fine}
+    return {i: row for i, row in rows.items() if i not in overflows}, overflows
 
 
-def transformed(
-    source: Listing,
-    settings: Settings,
-    failures: list[Failure],
-    *,
-    ended: Told = lambda n: None,
-    beyond: Told = lambda n: None,
-) -> Iterator[Piece]:
-    """The transforms of all files, some at a time, so that memory does not grow with their number.
-
-    Args:
-        source: The files.
-        settings: What to do with each.
-        failures: Gets those that cannot be read.
-        ended: Is told how many files more are done.
-        beyond: Is told how many shapes more have points beyond the radius, which are cut off.
-    """
-    failures += source.failures
-    for begin, end in _portions(source.sizes):
-        shard = transform_shard(source.folder, source.names[begin:end], settings)
-        failures += shard.failures
-        ended(end - begin)
-        beyond(shard.beyond)
-        yield shard.names, shard.transforms
-
-
-def _portions(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ranges of files that are small enough together, or one large file alone."""
+def _split(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ranges of files that are small enough together; large files alone."""
     begin, total = 0, 0
     for i, size in enumerate(sizes):
         if i > begin and (i - begin == FILES_AT_ONCE or total + size > BYTES_AT_ONCE):

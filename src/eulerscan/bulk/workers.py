@@ -1,4 +1,4 @@
-"""Jobs in this process, in several of this machine, or on the workers of a dask scheduler.
+"""Running jobs in this process, in several processes, or on the workers of a dask scheduler.
 
 A job that fails, or that kills its process, is reported, and the others go on.
 """
@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
+import signal
+import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from typing import Any, TypeVar, cast
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from itertools import chain, islice
+from typing import Any, TypeVar
 
 import torch
 
@@ -20,14 +24,15 @@ from .._imports import require
 
 Job = TypeVar("Job")
 Work = Callable[[Job], object]
-Outcome = tuple[Job, str | None]  # a job that ended, and why it failed if it did
+Result = tuple[Job, BaseException | None]  # a job that ended, and its error
+Outcome = tuple[Job, str | None]  # a job that ended, and the reason if it failed
 
-ATTEMPTS = 3  # at a job whose process died: as many as dask allows
+ATTEMPTS = 3  # at a job that kills its process: as many as dask makes
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch works on one thread meanwhile: a fork could not use the others, and would wait for them."""
+    """Limit torch to one thread: a forked process would wait forever for the others."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -36,8 +41,8 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def here(work: Work[Job], jobs: Iterable[Job]) -> Iterator[Outcome[Job]]:
-    """Do jobs one after the other in this process."""
+def in_sequence(work: Work[Job], jobs: Iterable[Job]) -> Iterator[Outcome[Job]]:
+    """Run jobs one after the other in this process."""
     for job in jobs:
         try:
             work(job)
@@ -48,128 +53,105 @@ def here(work: Work[Job], jobs: Iterable[Job]) -> Iterator[Outcome[Job]]:
 
 
 def in_processes(work: Work[Job], jobs: Iterable[Job], *, processes: int, fork: bool = False) -> Iterator[Outcome[Job]]:
-    """Do jobs in several processes of this machine. No more jobs are taken than there are processes.
+    """Run jobs in several processes of this machine. Jobs are taken from the iterable when a process is free.
 
     Args:
-        work: A function of a module, since other processes must find it.
-        jobs: What it is called with.
-        processes: How many. Each has a share of the cores.
-        fork: Whether they are copies of this one, which have imported at once what it has. Only for those who know that torch
-            has not yet worked on several threads here, and that no thread holds a lock: their copies would wait for ever.
-            Otherwise they are started anew.
+        work: A function at the top level of a module.
+        jobs: The arguments of its calls.
+        processes: Number of processes, which share the cores.
+        fork: Fork this process, so that everything it has imported is there at once. Safe only if torch has not used several
+            threads here and no thread holds a lock. By default, processes are spawned.
     """
     if processes == 1:
-        yield from here(work, jobs)
+        yield from in_sequence(work, jobs)
         return
-    waiting = iter(jobs)
-    threads = max(1, torch.get_num_threads() // processes)
-    # No pool of the standard library: its threads would be in the way of a fork, and of a process that dies it would not be
-    # known which job it had.
-    running: dict[Connection, tuple[BaseProcess, Job, int]] = {}
+    pool = (processes, max(1, torch.get_num_threads() // processes), fork)
 
-    def take(job: Job, attempt: int = 1, idle: tuple[Connection, BaseProcess] | None = None) -> Connection:
-        ours, process = idle or _start(work, threads, list(running) if fork else None)
-        running[ours] = (process, job, attempt)
-        return ours
+    def run() -> Iterator[Result[Job]]:
+        waiting = iter(jobs)
+        for job in waiting:  # again if a process died, which breaks its pool
+            yield from _in_pool(work, chain([job], waiting), *pool)
 
-    def send(ours: Connection) -> None:
-        with contextlib.suppress(OSError):  # it died meanwhile, which is noticed below
-            ours.send(running[ours][1])
+    def retry(job: Job) -> BaseException | None:
+        for _ in range(ATTEMPTS - 1):
+            [(_, error)] = _in_pool(work, iter([job]), 1, *pool[1:])
+            if not isinstance(error, BrokenProcessPool):
+                break
+        return error
 
-    try:
-        # All are started before the first job is sent: a large one waits until its process has imported everything.
-        for ours in [take(job) for job in islice(waiting, processes)]:
-            send(ours)
-        while running:
-            for ours in cast("list[Connection]", wait(list(running))):
-                process, job, attempt = running.pop(ours)
-                idle: tuple[Connection, BaseProcess] | None = (ours, process)
-                try:
-                    problem: str | None = ours.recv()
-                except (EOFError, OSError):
-                    _end(ours, process)
-                    if attempt < ATTEMPTS:
-                        send(take(job, attempt + 1))
-                        continue
-                    idle, problem = None, f"its process died {attempt} times: perhaps it ran out of memory"
-                for following in islice(waiting, 1):
-                    send(take(following, idle=idle))
-                    break
-                else:
-                    if idle is not None:
-                        _end(*idle)
-                yield job, problem
-    finally:
-        for ours, (process, _, _) in running.items():
-            _end(ours, process)
+    yield from _outcomes(run(), retry, BrokenProcessPool)
 
 
-def _start(work: Work[Job], threads: int, others: list[Connection] | None) -> tuple[Connection, BaseProcess]:
-    """A process and the way to it. A fork is told the ways to ``others``, which it must not hold open."""
-    context: Any = multiprocessing.get_context("spawn" if others is None else "fork")
-    ours, theirs = context.Pipe()
-    inherited = [] if others is None else [*others, ours]
-    process = context.Process(target=_serve, args=(theirs, inherited, work, threads), daemon=True)
-    with warnings.catch_warnings():
-        # Python counts the threads of BLAS, which see to forks themselves.
-        warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning)
-        process.start()
-    theirs.close()  # so that ours ends when the process does
-    return ours, process
-
-
-def _end(ours: Connection, process: BaseProcess) -> None:
-    """Close the way to a process, which ends when it has done what it is at."""
-    ours.close()
-    process.join()
-
-
-def _serve(jobs: Connection, inherited: list[Connection], work: Work[Job], threads: int) -> None:
-    """What a process does: the jobs that come, until there are no more."""
-    for connection in inherited:
-        connection.close()
-    torch.set_num_threads(threads)
-    with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
+def _in_pool(work: Work[Job], jobs: Iterator[Job], processes: int, threads: int, fork: bool) -> Iterator[Result[Job]]:
+    """Jobs that ended, and their errors, until there are no more jobs or a process dies."""
+    context = multiprocessing.get_context("fork" if fork else "spawn")
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=_start_worker, initargs=(threads,)) as pool:
+        running: dict[Future[object], Job] = {}
+        broken = False
         while True:
-            job = jobs.recv()
-            [(_, problem)] = here(work, [job])
-            jobs.send(problem)
+            for job in islice(jobs, 0 if broken else processes - len(running)):
+                running[_submit(pool, work, job)] = job
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                error = future.exception()
+                broken = broken or isinstance(error, BrokenProcessPool)
+                yield running.pop(future), error
+
+
+def _submit(pool: ProcessPoolExecutor, work: Work[Job], job: Job) -> Future[object]:
+    with warnings.catch_warnings():
+        # Python counts the threads of BLAS, which are safe to fork.
+        warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning)
+        try:
+            return pool.submit(work, job)
+        except BrokenProcessPool as error:
+            future: Future[object] = Future()
+            future.set_exception(error)
+            return future
+
+
+def _start_worker(threads: int) -> None:
+    torch.set_num_threads(threads)
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))  # without a traceback after Ctrl-C
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Workers of a pool would wait forever for a parent that was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def on_dask(work: Work[Job], jobs: Iterable[Job], *, address: str) -> Iterator[Outcome[Job]]:
-    """Do jobs on the workers of a dask scheduler. Only as many are handed out as keep the workers busy.
+    """Run jobs on the workers of a dask scheduler. Only as many are submitted as keep the workers busy.
 
-    What a worker had that died, dask gives to another, three times by default
-    (its setting ``distributed.scheduler.allowed-failures``). Jobs that waited at workers that died are suspected too, so each
-    suspect is tried once more at the end, alone.
+    If a worker dies, dask gives its jobs to others, three times by default
+    (``distributed.scheduler.allowed-failures``). Jobs that were queued at dying workers are suspects too, so each suspect is
+    tried once more at the end, alone.
 
     Args:
-        work: A function of a module, since the workers must find it.
-        jobs: What it is called with.
-        address: Of the scheduler, such as ``tcp://node7:8786``.
+        work: A function at the top level of a module.
+        jobs: The arguments of its calls.
+        address: Address of the scheduler, such as ``tcp://node7:8786``.
     """
     distributed = require("distributed", extra="bulk")
-    suspects: list[Job] = []
     with distributed.Client(address, set_as_default=False) as client:
 
         def room() -> int:
             return 2 * max(1, int(sum(client.nthreads().values())))  # asked each time: workers come and go
 
-        for job, error in _handed_out(client, work, iter(jobs), room):
-            if isinstance(error, distributed.KilledWorker):
-                suspects.append(job)
-            else:
-                yield job, None if error is None else _reason(error)
-        for job, error in _handed_out(client, work, iter(suspects), lambda: 1):
-            killed = isinstance(error, distributed.KilledWorker)
-            reason = "the workers that tried it died: perhaps they ran out of memory" if killed else None
-            yield job, None if error is None else reason or _reason(error)
+        def retry(job: Job) -> BaseException | None:
+            [(_, error)] = _in_client(client, work, iter([job]), lambda: 1)
+            return error
+
+        yield from _outcomes(_in_client(client, work, iter(jobs), room), retry, distributed.KilledWorker)
 
 
-def _handed_out(
-    client: Any, work: Work[Job], jobs: Iterator[Job], room: Callable[[], int]
-) -> Iterator[tuple[Job, BaseException | None]]:
-    """Jobs that ended and what they raised, with never more at the workers than there is room for."""
+def _in_client(client: Any, work: Work[Job], jobs: Iterator[Job], room: Callable[[], int]) -> Iterator[Result[Job]]:
+    """Jobs that ended, and their errors. No more are submitted than there is room for."""
     completed = require("distributed", extra="bulk").as_completed(loop=client.loop)
     running: dict[Any, Job] = {}
 
@@ -188,5 +170,20 @@ def _handed_out(
         yield job, error
 
 
-def _reason(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+def _outcomes(
+    results: Iterator[Result[Job]], retry: Callable[[Job], BaseException | None], killed: type[BaseException]
+) -> Iterator[Outcome[Job]]:
+    """The reasons of failures. Jobs whose process died are retried alone, since it may have died of another job."""
+    suspects: list[Job] = []
+    for job, error in results:
+        if isinstance(error, killed):
+            suspects.append(job)
+        else:
+            yield job, _reason(error)
+    for job in suspects:
+        error = retry(job)
+        yield job, "its process died every time, perhaps for lack of memory" if isinstance(error, killed) else _reason(error)
+
+
+def _reason(error: BaseException | None) -> str | None:
+    return None if error is None else str(error) or type(error).__name__

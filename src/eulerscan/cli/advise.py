@@ -20,7 +20,7 @@ from ..analysis.advice import advise as suggest
 from ..complexes import collate
 from ..io import Failure, read_all
 from ..io.landmarks import containing_file
-from .options import Files, find_files, parse_pairs, report_failures
+from .options import Files, find_files, parse_pairs, print_failures
 
 SETTINGS = ("normalize", "radius", "num_thresholds", "num_directions", "scale", "divide_by")
 
@@ -94,7 +94,7 @@ def advise(
             )
             print(f"\n{looked} {'shape was' if looked == '1' else 'shapes were'} looked at.{unseen} Go on with\n")
             print(f"  {command}\n\nor in Python\n\n  {advice.python()}")
-    return report_failures(failures, done=len(shapes))
+    return print_failures(failures, done=len(shapes))
 
 
 def _evenly(paths: Sequence[Path], most: int) -> list[Path]:

@@ -1,4 +1,4 @@
-"""``eulerscan data list`` and ``eulerscan data prepare``."""
+"""``eulerscan data``: list and prepare data sets."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tyro.conf import arg
 from .._tables import aligned
 from ..complexes.simplices import NAMES
 from ..datasets import Description, cache, describe, names
-from ..datasets.places import cache_folder
+from ..datasets.cache import cache_folder
 from .options import parse_pairs
 
 
 def list_datasets() -> None:
-    """List the data sets: what they are, where they come from, and which are prepared."""
-    rows = [[about.name, about.what, about.size, about.origin, _prepared(about)] for about in map(describe, names())]
-    print(aligned(["name", "what", "size", "from", "prepared"], rows))
+    """List the data sets: content, size, origin, and which are prepared."""
+    rows = [[about.name, about.content, about.size, about.origin, _prepared(about)] for about in map(describe, names())]
+    print(aligned(["name", "content", "size", "origin", "prepared"], rows))
     print(f"\nPrepared data sets are in {cache_folder()} (EULERSCAN_DATA).")
 
 
@@ -26,10 +26,10 @@ def prepare(
     options: Annotated[tuple[str, ...], arg(metavar="[NAME=VALUE ...]")] = (),
     /,
 ) -> None:
-    """Prepare a data set, so that it loads fast from then on, and say what is in it.
+    """Download and prepare a data set, and summarize it. Afterwards it loads fast.
 
     Args:
-        name: One of those that `eulerscan data list` shows.
+        name: Name of a data set; `eulerscan data list` shows them.
         options: Options of the data set, such as `form=meshes` or `cleaned=true`.
     """
     about = describe(name)
@@ -39,7 +39,7 @@ def prepare(
     seconds = time.perf_counter() - start
     shapes = dataset.shapes
     counts = [
-        f"{count:,} {NAMES.get(rows, f'simplices of dimension {rows - 1}')}"
+        f"{count:,} {NAMES.get(rows, f'{rows - 1}-simplices')}"
         for rows, count in zip(shapes.rows, shapes.counts[1:], strict=True)
     ]
     facts = {
@@ -49,7 +49,7 @@ def prepare(
         "classes": f"{len(dataset.classes)}: {', '.join(dataset.classes)}",
         "splits": ", ".join(f"{split} {len(indices):,}" for split, indices in dataset.splits.items()),
         "seconds": f"{seconds:.1f}",
-        "file": str(about.file(chosen)) if about.needs_files else "none: it is made anew each time",
+        "file": str(about.file(chosen)) if about.needs_files else "none: it is generated each time",
     }
     print(name)
     for fact, value in facts.items():
@@ -57,7 +57,7 @@ def prepare(
 
 
 def _prepared(about: Description) -> str:
-    """Which variants of a data set are in the cache folder, for a table."""
+    """The variants of a data set in the cache folder, for a table."""
     if not about.needs_files:
         return "needs no files"
     files = cache.files_of(about.name)

@@ -1,4 +1,4 @@
-"""``eulerscan fit``: points, or the vertices of a shape, moved until their transform is that of a target."""
+"""``eulerscan fit``: move points, or the vertices of a shape, until their transform matches a target."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from tyro.conf import Positional, arg
 from ..complexes import Complex
 from ..fitting import Fit, fit_points
 from ..io import WRITABLE, write
-from ..plot.fits import Recorder, animate, draw_points
+from ..plot.fits import Recorder, animate, draw_fit
 from .options import check_output, read_one
 from .plot import FIGURES
 
-MUCH = 0.1  # of the difference at the start: fits that succeed leave far less
-LITTLE = 1e-4  # mean squared difference that is fine, whatever it was at the start
+# A fit is poor if its loss is above both; successful fits end far below.
+POOR_RATIO = 0.1  # to the loss at the start
+POOR_LOSS = 1e-4
 
 
 def fit(
@@ -37,24 +38,24 @@ def fit(
     animation: Path | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Fit a cloud of points to the vertices of a shape, or bend one shape to another, by their transforms alone.
+    """Fit a point cloud to the vertices of a shape, or deform one shape to another, by their transforms alone.
 
     Example: `eulerscan fit bunny.obj --num-points 500 --output sparse.ply --figure fit.png`
 
     Args:
-        target: File of the wanted shape: a mesh, points, a graph or an image. To a cloud only its vertices count.
+        target: Shape to fit to: file of a mesh, points, a graph or an image. A point cloud is fitted to its vertices only.
         output: File for the result: .ply, .csv, .xyz, .npy, .npz for points; .ply, .obj, .off, .stl, .npz for meshes.
-        num_points: Size of the cloud. Default: as many points as the target has vertices.
-        start: File of a shape to begin with, whose connectivity stays and whose vertices move. Default: random points.
-        num_directions: Directions to look from. Default: 64 in the plane, 128 in space.
-        num_thresholds: Thresholds in each direction; more see finer details.
-        steps: Steps of descent in all.
-        restarts: Starts to try; the best result is kept. After --start they are the best result so far, moved at random, until
-            little is left. Default: 1, and up to 10 where --start is a graph.
-        seed: Of random starts and moves.
-        figure: Picture of start, result and target: .png, .pdf or .svg.
-        animation: Moving picture of the fit: .gif.
-        overwrite: Replace files that are there already.
+        num_points: Number of points. Default: as many as the target has vertices.
+        start: Shape to start from: its vertices move, its connectivity stays. Default: random points.
+        num_directions: Number of directions. Default: 64 in the plane, 128 in space.
+        num_thresholds: Number of thresholds. More resolve finer details.
+        steps: Number of gradient steps.
+        restarts: Number of starts; the best result is kept. With --start, each restart perturbs the best result so far, until
+            the fit has converged. Default: 1, or up to 10 if --start is a graph.
+        seed: Seed of random starts and perturbations.
+        figure: Figure of start, result and target: .png, .pdf or .svg.
+        animation: Animation of the fit: .gif.
+        overwrite: Replace existing files.
     """
     if output.suffix.lower() not in WRITABLE:
         raise ValueError(f"--output must end with one of {', '.join(WRITABLE)}, got {output.name!r}.")
@@ -64,11 +65,11 @@ def fit(
         raise ValueError(f"--animation must be a .gif file, got {animation.name!r}.")
     for path in (output, figure, animation):
         check_output(path, overwrite)
-    wanted = read_one(target)
+    shape = read_one(target)
     begin = time.perf_counter()
     recorder = Recorder(every=max(1, steps // 60))
-    found = fit_points(
-        wanted,
+    result = fit_points(
+        shape,
         num_points=num_points,
         start=None if start is None else read_one(start),
         num_directions=num_directions,
@@ -79,25 +80,25 @@ def fit(
         generator=torch.Generator().manual_seed(seed),
     )
     seconds = time.perf_counter() - begin
-    write(found.shape, output)
+    write(result.shape, output)
     if figure is not None:
-        draw_points(recorder.best(found)[0], found.shape, wanted, figure)
+        draw_fit(recorder.best(result)[0], result.shape, shape, figure)
     if animation is not None:
-        animate(recorder.best(found), wanted, animation)
+        animate(recorder.best(result), shape, animation)
     print(
-        f"{output}: {len(found.shape.points)} points; mean squared difference of the transforms {found.loss:.3g}, "
-        f"{found.start_loss:.3g} at the start; {seconds:.1f} s"
+        f"{output}: {len(result.shape.points)} points; mean squared difference of the transforms {result.loss:.3g}, "
+        f"{result.start_loss:.3g} at the start; {seconds:.1f} s"
     )
-    _report_rest(found, wanted, bent=start is not None)
+    _warn_poor_fit(result, shape, deformed=start is not None)
 
 
-def _report_rest(found: Fit, wanted: Complex, *, bent: bool) -> None:
-    """Say on standard error that much is left, and why, if that is known."""
-    if found.loss <= max(LITTLE, MUCH * found.start_loss):
+def _warn_poor_fit(fit: Fit, target: Complex, *, deformed: bool) -> None:
+    """Warn of a large remaining loss, with the likely reason."""
+    if fit.loss <= max(POOR_LOSS, POOR_RATIO * fit.start_loss):
         return
-    ours, theirs = (int(shape.euler_characteristic().sum()) for shape in (found.shape, wanted))
-    if found.shape.max_dim > 0 and ours != theirs:  # clouds are compared with the vertices of the target alone
-        why = f"the start has the Euler characteristic {ours}, the target {theirs}, which no move of vertices changes"
+    ours, theirs = (int(shape.euler_characteristic().sum()) for shape in (fit.shape, target))
+    if fit.shape.max_dim > 0 and ours != theirs:  # point clouds are compared with the vertices of the target alone
+        why = f"the start has Euler characteristic {ours}, the target {theirs}, and moving vertices cannot change it"
     else:
-        why = f"more --steps or --restarts, or {'another --start' if bent else 'more points'}, may help"
-    print(f"warning: {found.loss / found.start_loss:.0%} of the difference at the start is left: {why}", file=sys.stderr)
+        why = f"try more --steps or --restarts, or {'another --start' if deformed else 'more points'}"
+    print(f"warning: {fit.loss / fit.start_loss:.0%} of the initial loss remains: {why}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What several commands have in common: options of the form key=value, files that come in, and those that go out."""
+"""What several commands share: key=value options, input and output files, warnings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from tyro.conf import Positional, arg
 
 from ..complexes import Complex
-from ..config import ECTConfig
 from ..io import READABLE, Failure, Listing, list_shapes, read
 from ..io.formats import EXTENSIONS, IMAGES
 from ..io.images import has_light_background
@@ -21,7 +20,7 @@ Run = Annotated[Positional[Path], arg(metavar="RUN")]
 
 
 def parse_pairs(pairs: Sequence[str]) -> dict[str, Any]:
-    """``("form=meshes", "seed=3", "weighted=true")`` as a dictionary with values of the right types.
+    """Options of the form ``name=value`` as a dictionary, with numbers and booleans as in JSON.
 
     >>> parse_pairs(("form=meshes", "seed=3", "weighted=true"))
     {'form': 'meshes', 'seed': 3, 'weighted': True}
@@ -30,7 +29,7 @@ def parse_pairs(pairs: Sequence[str]) -> dict[str, Any]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.isidentifier():
-            raise ValueError(f"An option must have the form name=value, got {pair!r}.")
+            raise ValueError(f"options must have the form name=value, got {pair!r}.")
         try:
             options[name] = json.loads(value)
         except json.JSONDecodeError:
@@ -39,76 +38,70 @@ def parse_pairs(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def check_output(path: Path | None, overwrite: bool) -> None:
-    """What is there already is replaced only if one wants."""
+    """Existing files are replaced only with --overwrite."""
     if path is not None and path.exists() and not overwrite:
-        raise FileExistsError(f"{path} is there already. Use --overwrite to replace it.")
+        raise FileExistsError(f"{path} exists already. Use --overwrite to replace it.")
 
 
-def find_files(files: Sequence[Path], *, besides: Sequence[Path] = (), sort: bool = False) -> Listing:
-    """The shapes in the files and folders of a command line, at least one."""
+def find_files(files: Sequence[Path], *, besides: Sequence[Path] = (), sort: bool = False, quiet: bool = False) -> Listing:
+    """List the shapes in files and folders, at least one. Say on standard error which files in folders are skipped."""
     listing = list_shapes(files, besides=besides, sort=sort)
+    extensions = " ".join(sorted(extension or "(none)" for extension in listing.skipped))
     if not listing.names:
-        why = f" There are {_endings(listing.skipped)}." if listing.skipped else ""
+        why = f" Found only {extensions}." if extensions else ""
         for failure in listing.failures[:1]:
-            why += f" The first that cannot be used: {failure.path}: {failure.reason}"
-        raise ValueError(f"Name files, or folders that hold files with one of the endings {' '.join(READABLE)}.{why}")
+            why += f" Cannot use {failure.path}: {failure.reason}"
+        raise ValueError(f"Name files, or folders with files of these formats: {' '.join(READABLE)}.{why}")
+    if extensions and not quiet:
+        count = sum(listing.skipped.values())
+        files_skipped = "1 file" if count == 1 else f"{count} files"
+        print(f"skipped {files_skipped} with unsupported extensions: {extensions}", file=sys.stderr)
     return listing
 
 
 def read_one(path: Path, **options: Any) -> Complex:
-    """The shape in a file that must hold no other."""
+    """Read a file that must hold a single shape."""
     shape = read(path, **options)
     if shape.num_complexes > 1:
-        raise ValueError(
-            f"{path}: it holds {shape.num_complexes} shapes. Name one of them, such as {list_shapes(path).paths[0]}"
-        )
+        example = list_shapes(path).paths[0]
+        raise ValueError(f"{path}: file holds {shape.num_complexes} shapes. Name one of them, such as {example}")
     return shape
 
 
-def check_radius(ect: ECTConfig) -> None:
-    """Before any file is read: a radius is needed unless shapes go to the unit ball."""
-    if ect.normalize != "unit_ball" and ect.radius is None:
-        raise ValueError(
-            f"--normalize {ect.normalize or 'none'} needs a --radius: a little more than the largest norm of the shapes. "
-            "`eulerscan advise` suggests one."
-        )
-
-
-def report_beyond(count: int, radius: float) -> None:
-    """Say on standard error how many shapes were cut off, if any."""
-    if count:
-        shapes = "1 shape reaches" if count == 1 else f"{count} shapes reach"
-        print(f"warning: {shapes} beyond --radius {radius:g}, and what lies there is left out", file=sys.stderr)
-
-
-def report_white(paths: Iterable[Path], reading: Mapping[str, Any]) -> None:
-    """Say on standard error that a background is taken for the shape, where the first image looks like it."""
+def warn_light_background(paths: Iterable[Path], reading: Mapping[str, Any]) -> None:
+    """Warn if the first image has a light background, which is then taken for the shape."""
+    if {"invert", "threshold"} & set(reading):
+        return
     first = next((path for path in paths if EXTENSIONS.get(path.suffix.lower()) in IMAGES), None)
-    if first is not None and not {"invert", "threshold"} & set(reading) and has_light_background(first):
+    if first is not None and has_light_background(first):
         print(
-            f"warning: {first} is light at its corners, and what is light is taken for the shape. For dark shapes on white use "
-            "--data invert=true; invert=false says that it is meant so",
+            f"warning: {first} has a light background, which is taken for the shape. Use --data invert=true for dark shapes "
+            "or invert=false to hide this warning",
             file=sys.stderr,
         )
 
 
-def report_others(others: Mapping[str, int]) -> None:
-    """Say on standard error which files in folders were passed over, if any."""
-    if others:
-        count = sum(others.values())
-        files = "1 file was" if count == 1 else f"{count} files were"
-        print(f"{files} not looked at, by ending: {_endings(others)}", file=sys.stderr)
+def warn_beyond_radius(count: int, radius: float) -> None:
+    """Warn of shapes that reach beyond the radius."""
+    if count:
+        shapes = "1 shape reaches" if count == 1 else f"{count} shapes reach"
+        print(f"warning: {shapes} beyond --radius {radius:g}, and what lies there is cut off", file=sys.stderr)
 
 
-def _endings(others: Mapping[str, int]) -> str:
-    return " ".join(sorted(ending or "none" for ending in others))
+def print_failures(failures: Sequence[Failure], *, done: int = 1, listed_in: Path | None = None) -> int:
+    """Print the files that could not be read, and return the exit code: 1 for some, 2 if nothing was done.
 
-
-def report_failures(failures: Sequence[Failure], *, done: int = 1) -> int:
-    """Say on standard error what could not be read; the exit code for it, another one if nothing was done."""
-    for failure in failures:
+    Args:
+        failures: The files.
+        done: Number of shapes that were read.
+        listed_in: A file that lists all failures: only the first 20 are printed.
+    """
+    shown = failures if listed_in is None or not listed_in.exists() else failures[:20]
+    for failure in shown:
         print(f"skipped {failure.path}: {failure.reason}", file=sys.stderr)
+    if len(shown) < len(failures):
+        print(f"and {len(failures) - len(shown)} more, all listed in {listed_in}", file=sys.stderr)
     if failures and not done:
-        print("error: nothing is left to work with", file=sys.stderr)
+        print("error: no readable shapes", file=sys.stderr)
         return 2
     return 1 if failures else 0

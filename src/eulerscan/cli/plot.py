@@ -13,7 +13,7 @@ from .._validation import positive
 from ..config import ECTConfig
 from ..io import Failure, list_shapes, read_all
 from ..plot.overview import draw_overview
-from .options import check_output, parse_pairs, report_failures
+from .options import check_output, parse_pairs, print_failures
 
 FIGURES = (".png", ".pdf", ".svg")
 MOST_ROWS = 12  # more are no figure for a page
@@ -78,7 +78,7 @@ def plot(
         )
         if not quiet:
             print(f"{output}: {len(found)} {'shape' if len(found) == 1 else 'shapes'}")
-    return report_failures(failures, done=len(found))
+    return print_failures(failures, done=len(found))
 
 
 def _titles(paths: Sequence[Path]) -> list[str]:

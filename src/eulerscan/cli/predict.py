@@ -1,4 +1,4 @@
-"""``eulerscan evaluate`` and ``eulerscan predict``: what a run is good for."""
+"""``eulerscan evaluate`` and ``eulerscan predict``: use the trained model of a run."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from ..io import Failure, read_all
 from ..training.config import RunConfig
 from ..training.loop import evaluate as score
 from ..training.runs import load
-from .options import Files, Run, check_output, find_files, report_failures
+from .options import Files, Run, check_output, find_files, print_failures
 
-SHAPES_AT_ONCE = 64
-_KINDS = {0: "cloud of points", 1: "graph", 2: "mesh"}  # by the dimension of their largest simplices
+BATCH_SIZE = 64
+_KINDS = {0: "point cloud", 1: "graph", 2: "mesh"}  # by dimension
 
 
 def evaluate(
@@ -38,15 +38,15 @@ def evaluate(
     as_json: bool = False,
     overwrite: bool = False,
 ) -> int:
-    """Scores and confusion matrix of a trained model on its data set.
+    """Print scores and confusion matrix of a trained model on its data set.
 
     Args:
         run: Folder of a run, such as runs/letter-low-cnn-4k/seed-0.
         split: train, val or test.
-        output: Where to write each shape of the split, its true class, the predicted one and its probability as CSV: its file,
-            or its number where the data set has no files.
+        output: CSV file for the predictions: each shape of the split (its file, or its index), its true class, the predicted
+            class and its probability.
         as_json: Print JSON instead of tables.
-        overwrite: Replace the output if it is there already.
+        overwrite: Replace an existing output.
     """
     check_output(output, overwrite)
     model, config = load(run)
@@ -55,39 +55,40 @@ def evaluate(
         raise ValueError(f"--split must be one of {', '.join(dataset.splits)}, got {split!r}.")
     config.check_data(dataset)
     rows: list[list[Any]] = []
-    num_points = config.training.num_points
-    metrics = score(
-        model, dataset, split, num_points=num_points, on_batch=lambda *batch: rows.extend(_verdicts(dataset, *batch))
-    )
+
+    def collect(indices: Tensor, logits: Tensor) -> None:
+        rows.extend(_predictions(dataset, indices, logits))
+
+    metrics = score(model, dataset, split, num_points=config.training.num_points, on_batch=collect)
     if output is not None:
         with replacing(output) as partial:
             partial.write_text(comma_separated(["shape", "true class", "class", "probability"], rows), encoding="utf-8")
     if as_json:
         print(json.dumps({**metrics.summary(), "count": metrics.count, "confusion": metrics.confusion.tolist()}))
-        return report_failures(failed)
-    print(aligned(["score", "value"], [[name, _figure(name, value)] for name, value in metrics.summary().items()]))
+        return print_failures(failed)
+    print(aligned(["score", "value"], [[name, _formatted(name, value)] for name, value in metrics.summary().items()]))
     if not (run / "result.json").exists():
         print("\nthe run is not finished: these are the scores of its best epoch so far")
-    print(f"\nconfusion on {metrics.count} shapes of the {split} split, a row for each true class")
+    print(f"\nconfusion matrix on {metrics.count} shapes of the {split} split: rows are true classes")
     print(
         aligned(
             ["", *config.classes], [[name, *row] for name, row in zip(config.classes, metrics.confusion.tolist(), strict=True)]
         )
     )
     if output is not None:
-        print(f"\nevery shape of the split in {output}")
-    return report_failures(failed)
+        print(f"\npredictions in {output}")
+    return print_failures(failed)
 
 
-def _figure(name: str, value: float) -> str:
+def _formatted(name: str, value: float) -> str:
     return f"{value:.4g}" if name == "loss" else f"{value:.2f} %"
 
 
-def _verdicts(dataset: Dataset, indices: Tensor, logits: Tensor) -> Iterator[list[Any]]:
-    """Shape, true class, predicted class and its probability, for some shapes of a data set."""
+def _predictions(dataset: Dataset, indices: Tensor, logits: Tensor) -> Iterator[list[Any]]:
+    """Name, true class, predicted class and its probability of some shapes of a data set."""
     classes = logits.argmax(dim=1)
-    sure = logits.softmax(dim=1).gather(1, classes[:, None])[:, 0]
-    for index, predicted, probability in zip(indices.tolist(), classes.tolist(), sure.tolist(), strict=True):
+    probabilities = logits.softmax(dim=1).gather(1, classes[:, None])[:, 0]
+    for index, predicted, probability in zip(indices.tolist(), classes.tolist(), probabilities.tolist(), strict=True):
         name = dataset.names[index] if dataset.names else str(index)
         yield [name, dataset.classes[int(dataset.labels[index])], dataset.classes[predicted], probability]
 
@@ -101,13 +102,14 @@ def predict(
     output: Annotated[Path | None, arg(aliases=["-o"])] = None,
     overwrite: bool = False,
 ) -> int:
-    """Class and probability of each file. What cannot be read is reported and skipped, and the exit code is then 1.
+    """Predict the class of each file. Files that cannot be read are skipped, and the exit code is then 1.
 
     Args:
-        run: Folder of a run that was trained on a folder of files, or on shapes of the same dimension.
+        run: Folder of a run, trained on a folder of files or on shapes of the same dimension.
         files: Files, or folders of files.
-        output: Where to write file, class, probability and the probabilities of all classes as CSV. Default: a table here.
-        overwrite: Replace the output if it is there already.
+        output: CSV file for the predictions: file, class, its probability, and the probabilities of all classes. Default: print
+            a table.
+        overwrite: Replace an existing output.
     """
     check_output(output, overwrite)
     model, config = load(run)
@@ -115,14 +117,14 @@ def predict(
     listing = find_files(files)
     paths, failures = listing.paths, listing.path_failures
     rows: list[list[Any]] = []
-    strangers: list[tuple[Path, int]] = []
+    unusual: list[tuple[Path, int]] = []
     beyond = 0
-    for start in progress(range(0, len(paths), SHAPES_AT_ONCE), "predicting"):
-        read, failed = read_all(paths[start : start + SHAPES_AT_ONCE], **options)
+    for start in progress(range(0, len(paths), BATCH_SIZE), "predicting"):
+        read, failed = read_all(paths[start : start + BATCH_SIZE], **options)
         unfit = {path: reason for path, shape in read.items() if (reason := _unfit(shape, config))}
         failures += [*failed, *(Failure(path, reason) for path, reason in unfit.items())]
         fit = {path: shape for path, shape in read.items() if path not in unfit}
-        strangers += [(path, shape.max_dim) for path, shape in fit.items() if shape.max_dim not in config.shape_dims]
+        unusual += [(path, shape.max_dim) for path, shape in fit.items() if shape.max_dim not in config.shape_dims]
         if fit:
             shapes = collate(list(fit.values()))
             if config.training.num_points is not None:
@@ -139,51 +141,56 @@ def predict(
         print(f"{len(rows)} predictions in {output}")
     elif rows:
         print(aligned(header, [[file, name, f"{probability:.3f}"] for file, name, probability, *_ in rows]))
-    if strangers:
-        _report_strangers(strangers)
+    if unusual:
+        _warn_unusual(unusual)
     if beyond:
-        _report_large(beyond, model.layer.config.largest_height)
-    return report_failures(failures, done=len(rows))
+        _warn_beyond_radius(beyond, model.layer.config.largest_height)
+    return print_failures(failures, done=len(rows))
 
 
-def _report_strangers(strangers: Sequence[tuple[Path, int]]) -> None:
-    """Say on standard error that the model never saw shapes of this kind: a cloud, and it was trained on meshes."""
-    (first, kind), more = strangers[0], len(strangers) - 1
-    what = _KINDS.get(kind, f"shape with simplices of dimension {kind}")
-    others = f". So it is with {more} more" if more else ""
-    print(f"warning: {first} is a {what}, which no shape of training was: its class means little{others}", file=sys.stderr)
+def _warn_unusual(shapes: Sequence[tuple[Path, int]]) -> None:
+    """Warn of shapes of a dimension that did not occur in training, such as clouds for a model trained on meshes."""
+    (first, dim), more = shapes[0], len(shapes) - 1
+    kind = _KINDS.get(dim, f"complex of dimension {dim}")
+    others = f", like {more} more" if more else ""
+    print(
+        f"warning: {first} is a {kind}{others}. The model was not trained on any, so the prediction is unreliable",
+        file=sys.stderr,
+    )
 
 
-def _report_large(count: int, radius: float) -> None:
-    """Say on standard error that shapes are larger than what the model sees: in pixels, and it was trained on millimetres."""
+def _warn_beyond_radius(count: int, radius: float) -> None:
+    """Warn of shapes that are larger than the radius of the model, such as pixels for a model trained on millimeters."""
     shapes = "1 shape reaches" if count == 1 else f"{count} shapes reach"
     print(
-        f"warning: {shapes} beyond radius {radius:g} of the model, where it sees nothing, and such a class may mean little: "
-        "shapes must be in the units of those in training",
+        f"warning: {shapes} beyond the radius {radius:g} of the model, so the predictions are unreliable. Are the units those "
+        "of the training shapes?",
         file=sys.stderr,
     )
 
 
 def _unfit(shape: Complex, config: RunConfig) -> str | None:
-    """Why the model cannot take a shape, if so."""
-    most = config.model.max_dim
+    """Why the model cannot take a shape, or ``None`` if it can."""
+    max_dim, num_points = config.model.max_dim, config.training.num_points
     if shape.dim != config.dim:
-        return f"points of dimension {shape.dim}, the model was trained on {config.dim}."
-    if most is not None and shape.max_dim > most:
-        return f"simplices of dimension {shape.max_dim}, the model was made for {most} at most (max_dim)."
-    if config.training.num_points is not None and shape.max_dim > 0:
-        return f"simplices of dimension {shape.max_dim}, the model was made for clouds of points (num_points)."
+        return f"it has points of dimension {shape.dim}, but the model was trained on dimension {config.dim}."
+    if max_dim is not None and shape.max_dim > max_dim:
+        return f"it has simplices of dimension {shape.max_dim}, but the model has max_dim={max_dim}."
+    if num_points is not None and shape.max_dim > 0:
+        return (
+            f"it has simplices of dimension {shape.max_dim}, but the model subsamples point clouds (num_points={num_points})."
+        )
     return None
 
 
 def _data(config: RunConfig) -> tuple[Dataset, list[Failure]]:
-    """The data set that a run was trained on."""
+    """The data set of a run, and the files that could not be read."""
     options = config.data["options"]
     if "name" in config.data:
         return datasets.load(config.data["name"], **options), []
     folder = Path(config.data["folder"])
     if not folder.is_dir():
         raise FileNotFoundError(
-            f"The run was trained on the folder {folder}, which is not there. Go where you trained, or use predict."
+            f"The run was trained on the folder {folder}, which does not exist. Run this where you trained, or use predict."
         )
     return load_folder(folder, seed=config.data["seed"], **options)

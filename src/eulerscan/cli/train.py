@@ -1,4 +1,4 @@
-"""``eulerscan train``: one model, one data set, one or several seeds."""
+"""``eulerscan train``: train a classifier with one or several seeds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..training import distributed
 from ..training.checkpoints import Epoch
 from ..training.config import ModelConfig, RunConfig, TrainingConfig
 from ..training.runs import start
-from .options import parse_pairs, report_beyond, report_failures, report_white
+from .options import parse_pairs, print_failures, warn_beyond_radius, warn_light_background
 
 
 def train(
@@ -41,48 +41,49 @@ def train(
     plots: bool = False,
     tensorboard: bool = False,
 ) -> int:
-    """Train a classifier of shapes, and test it.
+    """Train and test a classifier of shapes.
 
     Examples: `eulerscan train letter-low --preset 4k --seeds 5`, `eulerscan train --folder shapes/ --epochs 50`.
-    With several processes: `torchrun --nproc-per-node 2 -m eulerscan train ...`
+    Distributed training: `torchrun --nproc-per-node 2 -m eulerscan train ...`
 
     Args:
         dataset: Name of a data set; `eulerscan data list` shows them.
-        folder: Instead of a data set, a folder in which every sub-folder is a class of mesh, point or image files.
-        data: Options of the data set, or of reading the files: `--data form=meshes`, `--data weighted=true`. `seed=...`
-            divides anew.
-        model: The model. What is not given, the preset decides, or else the model itself.
-        training: How to train.
-        seeds: Number of runs, each with its own seed, beginning with --seed.
-        output: Folder for the runs. Default: runs/ and the names of data and model.
-        resume: Go on with runs that were interrupted; finished ones are not done again.
-        overwrite: Begin anew where there are runs already.
-        plots: Draw training curves, confusion matrix, directions and a few transforms beside the first run.
-        tensorboard: Write scalars for TensorBoard beside the metrics.
+        folder: Folder with a subfolder of mesh, point or image files for each class, instead of a data set.
+        data: Options of the data set, or of reading the files: `--data form=meshes`, `--data weighted=true`. `seed=...` is the
+            seed of the split.
+        model: Options of the model. The preset provides the others.
+        training: Options of the training.
+        seeds: Number of runs, with consecutive seeds from --seed on.
+        output: Folder for the runs. Default: runs/ with the names of data and model.
+        resume: Resume interrupted runs. Finished runs are not repeated.
+        overwrite: Replace existing runs.
+        plots: Plot training curves, confusion matrix, directions and a few transforms of the first run.
+        tensorboard: Write metrics for TensorBoard.
     """
     if dataset is not None and folder is not None:
-        raise ValueError(f"Name a data set or a folder of files, got both: {dataset} and {folder}.")
+        raise ValueError(f"Give either a data set or --folder, got both: {dataset} and {folder}.")
     if dataset is None and folder is None:
-        raise ValueError("Name a data set, or a folder of files with --folder. `eulerscan data list` shows the data sets.")
+        raise ValueError("Give a data set, or a folder of files with --folder. `eulerscan data list` shows the data sets.")
     if seeds < 1:
         raise ValueError(f"--seeds must be at least 1, got {seeds}.")
     output = output or Path("runs") / "-".join(filter(None, [dataset or Path(folder or "").name, model.model, model.preset]))
     with distributed.process_group():
         found, source, failed = _data(dataset, folder, parse_pairs(data))
         if distributed.is_first():
-            _report_beyond(found, model)
-            report_white(map(Path, found.names), source["options"])
+            layer = model.build(found.shapes.dim, len(found.classes)).layer.config
+            warn_beyond_radius(layer.num_beyond(found.shapes[found.indices("train")]), layer.largest_height)
+            warn_light_background(map(Path, found.names), source["options"])
         results = []
         for seed in range(training.seed, training.seed + seeds):
             settings = replace(training, seed=seed)
             config = RunConfig.of(found, source, model, settings)
-            place = output / f"seed-{seed}"
-            writer = _tensorboard(place) if tensorboard and distributed.is_first() else None
+            run = output / f"seed-{seed}"
+            writer = _tensorboard(run) if tensorboard and distributed.is_first() else None
             try:
-                results.append(start(place, config, found, resume=resume, overwrite=overwrite, on_epoch=writer))
+                results.append(start(run, config, found, resume=resume, overwrite=overwrite, on_epoch=writer))
             except KeyboardInterrupt:
                 if distributed.is_first():
-                    print(f"finished epochs are kept in {place}: the same command with --resume goes on", file=sys.stderr)
+                    print(f"finished epochs are in {run}: resume with the same command and --resume", file=sys.stderr)
                 raise
         if not distributed.is_first():
             return 0
@@ -90,22 +91,22 @@ def train(
             from .pictures import draw_run
 
             draw_run(output / f"seed-{training.seed}", found)
-    summary = summarise(results)
+    summary = summarize(results)
     with replacing(output / "summary.json") as partial:
         partial.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     print(_table(results, summary))
     tested = len(found.indices("test"))
     print(f"\n{found.name}: {len(found)} shapes, {len(found.classes)} classes, tested on {tested}; runs in {output}")
     if plots:
-        print(f"pictures in {output / f'seed-{training.seed}'}")
-    return report_failures(failed)
+        print(f"plots in {output / f'seed-{training.seed}'}")
+    return print_failures(failed)
 
 
 def _data(name: str | None, folder: Path | None, options: dict[str, Any]) -> tuple[Dataset, dict[str, Any], list[Failure]]:
-    """The shapes, where they come from, and the files that could not be read."""
+    """The data set, its source as in :class:`RunConfig`, and the files that could not be read."""
     if name is not None:
         if name not in datasets.names() and Path(name).is_dir():
-            raise ValueError(f"There is no data set {name!r}, but a folder: use --folder {name}.")
+            raise ValueError(f"There is no data set {name!r}, but it is a folder: use --folder {name}.")
         return datasets.load(name, **options), {"name": name, "options": options}, []
     assert folder is not None
     seed = options.pop("seed", 0)
@@ -113,13 +114,7 @@ def _data(name: str | None, folder: Path | None, options: dict[str, Any]) -> tup
     return found, {"folder": str(folder), "seed": seed, "options": options}, failed
 
 
-def _report_beyond(dataset: Dataset, model: ModelConfig) -> None:
-    """Say how many shapes of the training split reach beyond the largest threshold."""
-    config = model.build(dataset.shapes.dim, len(dataset.classes)).layer.config
-    report_beyond(config.num_beyond(dataset.shapes[dataset.indices("train")]), config.largest_height)
-
-
-def summarise(results: list[dict[str, Any]]) -> dict[str, Any]:
+def summarize(results: list[dict[str, Any]]) -> dict[str, Any]:
     """Mean and standard deviation of the scores over the seeds."""
     summary: dict[str, Any] = {"runs": len(results), "parameters": results[0]["parameters"]}
     for name in ("test_accuracy", "test_balanced_accuracy", "test_macro_f1", "seconds_per_epoch"):
@@ -130,7 +125,7 @@ def summarise(results: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _table(results: list[dict[str, Any]], summary: dict[str, Any]) -> str:
-    header = ["seed", "accuracy %", "balanced %", "macro F1 %", "epochs", "kept", "s/epoch", "parameters"]
+    header = ["seed", "accuracy %", "balanced %", "macro F1 %", "epochs", "best", "s/epoch", "parameters"]
     scores = ("test_accuracy", "test_balanced_accuracy", "test_macro_f1")
     rows = [
         [
@@ -151,13 +146,13 @@ def _table(results: list[dict[str, Any]], summary: dict[str, Any]) -> str:
 
 
 def _tensorboard(folder: Path) -> Callable[[Epoch], None]:
-    """Something that writes the numbers of each epoch for TensorBoard."""
+    """A callback that writes the metrics of each epoch for TensorBoard."""
     require("tensorboard", extra="tensorboard")
     tensorboard = require("torch.utils.tensorboard", extra="tensorboard")
     writers: list[Any] = []
 
     def write(record: Epoch) -> None:
-        if not writers:  # with the first epoch: before, the folder must be empty
+        if not writers:  # not before the first epoch: a new run needs an empty folder
             writers.append(tensorboard.SummaryWriter(folder / "tensorboard"))
         for name, value in record.items():
             writers[0].add_scalar(name, value, record["epoch"])

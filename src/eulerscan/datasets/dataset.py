@@ -1,4 +1,4 @@
-"""Many labelled shapes, and how they are divided."""
+"""Labeled shapes and their splits."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Indices = Tensor | Sequence[int] | slice
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset(data.Dataset[tuple[Complex, int]]):
-    """Many labelled shapes in one :class:`Complex`.
+    """Labeled shapes in one :class:`Complex`.
 
     ``dataset[i]`` is one shape and its label. ``dataclasses.replace(dataset, shapes=dataset.shapes.normalized())`` is the same
     data set with other shapes.
 
     Args:
-        name: What it is called.
-        shapes: All shapes, ``B`` of them.
-        labels: The class of each, ``[B]``, int64.
-        classes: The names of the classes.
-        splits: Which shapes are for what: ``{"train": indices, "val": indices, "test": indices}``. No shape is in two.
-        names: Of the shapes, such as the files that they come from; empty where they have none.
+        name: Name of the data set.
+        shapes: All B shapes.
+        labels: Class of each shape, ``[B]``, int64.
+        classes: Names of the classes.
+        splits: Indices of the shapes of each split: ``{"train": ..., "val": ..., "test": ...}``, which must be disjoint.
+        names: Names of the shapes, such as their files; empty if they have none.
 
     Example:
         >>> squares = Complex(torch.rand(6, 2), batch=torch.tensor([0, 0, 1, 1, 2, 2]))
@@ -52,11 +52,11 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
         count = self.shapes.num_complexes
         _check_labels(self.labels, count, len(self.classes))
         if len(self.names) not in (0, count):
-            raise ValueError(f"names must have one entry a shape, {count} of them, or none, got {len(self.names)}.")
-        owner: Tensor = torch.zeros(count, dtype=torch.int64)  # which split has the shape, counted from one
+            raise ValueError(f"names must have one entry per shape ({count}) or none, got {len(self.names)}.")
+        owner: Tensor = torch.zeros(count, dtype=torch.int64)  # the split of each shape, counted from 1
         for number, (name, indices) in enumerate(self.splits.items(), start=1):
             if not isinstance(indices, Tensor) or indices.dtype != torch.int64 or indices.ndim != 1:
-                raise TypeError(f"splits[{name!r}] must be a tensor of int64 [n], got {_kind(indices)}.")
+                raise TypeError(f"splits[{name!r}] must be an int64 tensor [n], got {_kind(indices)}.")
             if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < count:
                 bad = int(indices.min()) if int(indices.min()) < 0 else int(indices.max())
                 raise IndexError(f"splits[{name!r}] must hold indices from 0 to {count - 1}, got {bad}.")
@@ -64,12 +64,10 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
             if bool(taken.any()):
                 where = int(taken.nonzero()[0, 0])
                 other = list(self.splits)[int(taken[where]) - 1]
-                raise ValueError(
-                    f"splits must have no shape in common, got {int(indices[where])} in {other!r} and in {name!r}."
-                )
+                raise ValueError(f"splits must be disjoint, got shape {int(indices[where])} in {other!r} and in {name!r}.")
             owner[indices] = number
             if int((owner == number).sum()) != len(indices):
-                raise ValueError(f"splits[{name!r}] must name every shape once, got one of them again.")
+                raise ValueError(f"splits[{name!r}] must not repeat a shape, got duplicates.")
 
     def __len__(self) -> int:
         return self.shapes.num_complexes
@@ -82,12 +80,12 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
         return self.shapes.select(int(index)), int(self.labels[index])
 
     def __getitems__(self, indices: Indices) -> tuple[Complex, Tensor]:
-        """Several shapes as one complex and their labels ``[n]``: what ``DataLoader`` asks for, a batch at a time."""
+        """Several shapes as one complex, and their labels ``[n]``. ``DataLoader`` calls this once per batch."""
         positions = self.shapes._positions(indices)
         return self.shapes._take(positions), self.labels[positions]
 
     def select(self, indices: Indices) -> Dataset:
-        """Some of the shapes, in the given order, each in the split that it was in."""
+        """The data set with only these shapes, in the given order. Each stays in its split."""
         chosen = self.shapes._positions(indices)
         shapes, labels = self.__getitems__(chosen)
         chosen = chosen.cpu()
@@ -96,7 +94,7 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
         return replace(self, shapes=shapes, labels=labels, splits=splits, names=names)
 
     def split(self, name: str) -> Dataset:
-        """The shapes of one split, in its order.
+        """The data set with only the shapes of one split, in its order.
 
         >>> from eulerscan.datasets import load
         >>> load("manifolds", num_shapes=10).split("test")
@@ -105,7 +103,7 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
         return self.select(self.indices(name))
 
     def to(self, device: torch.device | str) -> Dataset:
-        """Shapes and labels on another device: batches are then assembled there. Splits stay where they are."""
+        """Move shapes and labels to a device, where batches are then assembled. Splits stay on the CPU."""
         return replace(self, shapes=self.shapes.to(device), labels=self.labels.to(device))
 
     def loader(
@@ -122,17 +120,17 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
     ) -> data.DataLoader[tuple[Complex, Tensor]]:
         """Batches ``(shapes, labels)``: a :class:`Complex` and a tensor ``[batch_size]``.
 
-        A batch is gathered from the tensors of the whole data set, with no object for a single shape, so workers are seldom
-        worth their cost.
+        A batch is gathered from the tensors of the whole data set, without an object per shape. Worker processes are rarely
+        faster.
 
         Args:
-            split: Whose shapes; all of them if ``None``.
-            shuffle: A new order in every pass, drawn from ``generator``.
-            pin_memory: Batches lie in memory that an accelerator copies from faster. Ignored where there is none.
-            options: Others of ``torch.utils.data.DataLoader``, such as ``multiprocessing_context`` or ``persistent_workers``.
+            split: Name of the split; ``None`` for all shapes.
+            shuffle: Whether to shuffle in every pass, with ``generator``.
+            pin_memory: Whether to pin the memory of batches. Ignored without an accelerator.
+            options: Other options of ``torch.utils.data.DataLoader``.
         """
         members = torch.arange(len(self)) if split is None else self.indices(split)
-        batches: Any = Batches(members, batch_size, shuffle=shuffle, generator=generator, drop_last=drop_last)
+        batches: Any = BatchSampler(members, batch_size, shuffle=shuffle, generator=generator, drop_last=drop_last)
         dataset: Any = self
         return data.DataLoader(
             dataset,
@@ -140,22 +138,20 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
             generator=generator,
             num_workers=num_workers,
             pin_memory=pin_memory and torch.accelerator.is_available(),
-            collate_fn=as_it_is,
+            collate_fn=identity,
             **options,
         )
 
     def indices(self, split: str) -> Tensor:
-        """Which shapes belong to a split."""
+        """Indices of the shapes of a split."""
         if split not in self.splits:
-            raise ValueError(
-                f"split must be one of {', '.join(self.splits) or 'none, since there are no splits'}, got {split!r}."
-            )
+            raise ValueError(f"split must be one of {', '.join(self.splits) or 'none (there are no splits)'}, got {split!r}.")
         return self.splits[split]
 
 
 @dataclass(frozen=True)
-class Batches(data.Sampler[Tensor]):
-    """Which shapes are in which batch: tensors, where torch's own samplers count out numbers one by one."""
+class BatchSampler(data.Sampler[Tensor]):
+    """Batches of indices as tensors. The samplers of torch iterate over single integers, which is slow."""
 
     members: Tensor
     batch_size: int
@@ -178,16 +174,16 @@ class Batches(data.Sampler[Tensor]):
         return len(self.members) // self.batch_size if self.drop_last else -(-len(self.members) // self.batch_size)
 
 
-def as_it_is(batch: Any) -> Any:
-    """The ``collate_fn`` of a data set whose ``__getitems__`` collates: a function with a name, for workers to find."""
+def identity(batch: Any) -> Any:
+    """The ``collate_fn``, since ``__getitems__`` returns a batch. Not a lambda, which workers could not unpickle."""
     return batch
 
 
 def _check_labels(labels: Tensor, count: int, num_classes: int) -> None:
     if not isinstance(labels, Tensor) or labels.dtype != torch.int64:
-        raise TypeError(f"labels must be a tensor of int64, got {_kind(labels)}.")
+        raise TypeError(f"labels must be an int64 tensor, got {_kind(labels)}.")
     if labels.shape != (count,):
-        raise ValueError(f"labels must have one entry a shape, shape [{count}], got {list(labels.shape)}.")
+        raise ValueError(f"labels must have one entry per shape, shape [{count}], got {list(labels.shape)}.")
     low, high = (int(labels.min()), int(labels.max())) if count else (0, -1)
     if low < 0 or high >= num_classes:
         raise ValueError(

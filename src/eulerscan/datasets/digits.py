@@ -1,10 +1,11 @@
-"""scikit-learn's handwritten digits: small, real, and there without a download."""
+"""The small handwritten digits of scikit-learn, which need no download."""
 
 from __future__ import annotations
 
 import torch
 
 from .._imports import require
+from .._validation import check_choice
 from .dataset import Dataset
 from .pixels import triangulate
 
@@ -16,18 +17,17 @@ def digits(name: str = "digits", *, form: str = "meshes", threshold: int = 7) ->
     """1,797 handwritten digits of 8 x 8 pixels, in the square [-1/2, 1/2] x [-1/2, 1/2].
 
     Args:
-        form: ``points``, the bright pixels; ``graphs``, joined to their bright neighbours; ``meshes``, with the triangles
-            between them; or ``pixels``, the whole grid of pixels triangulated, with the brightness of a pixel from 0 to 1 as
-            its weight and the largest of its vertices' as that of a simplex.
-        threshold: Pixels of 0 to 16 are bright if they are above it. At 7, most digits have the holes that one expects. It
-            has no effect on ``pixels``.
+        form: ``points``, the bright pixels; ``graphs``, with edges to bright neighbors; ``meshes``, with the triangles between
+            them; or ``pixels``, the triangulation of all pixels, weighted by brightness from 0 to 1 (the weight of a simplex
+            is the largest of its vertices).
+        threshold: Pixels, from 0 to 16, are bright above this value. At 7 most digits have the expected holes. Not used for
+            ``pixels``.
 
     Example:
         >>> digits(form="meshes").shapes[:3].euler_characteristic()
         tensor([0, 1, 1])
     """
-    if form not in FORMS:
-        raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}.")
+    check_choice(form, "form", tuple(FORMS))
     if not 0 <= threshold < BRIGHTEST:
         raise ValueError(f"threshold must be from 0 to {BRIGHTEST - 1}, got {threshold}.")
     bunch = require("sklearn.datasets", extra="sklearn").load_digits()

@@ -1,10 +1,11 @@
-"""The raw files that data sets are made from: copied from a mirror or downloaded once, read in memory."""
+"""Raw files of data sets: copied from a mirror or downloaded once, and kept in the cache folder."""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
 import hashlib
+import os
 import posixpath
 import shutil
 import zipfile
@@ -12,14 +13,13 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from .._progress import progress
-from .places import cache_folder, mirror_folder, writing
+from .cache import cache_folder, writing
 
 CHUNK = 1 << 18
 TIMEOUT = 30.0  # seconds without an answer
-# What parsing a file that is not what it should be may raise.
+# Raised by parsers of damaged files.
 BROKEN = (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, LookupError, ValueError, RuntimeError)
 
 
@@ -28,10 +28,10 @@ class Source:
     """Where a raw file comes from.
 
     Attributes:
-        path: Its place below the cache folder, and below a mirror.
-        url: Its address, or ``None`` for what is nowhere to download.
-        md5: What the file at that address is known by.
-        recipe: How the file is made, where it cannot be downloaded.
+        path: Path below the cache folder, and below a mirror.
+        url: URL, or ``None`` if the file cannot be downloaded.
+        md5: Checksum of the file.
+        recipe: How to make a file that cannot be downloaded.
     """
 
     path: str
@@ -42,20 +42,20 @@ class Source:
 
 @contextlib.contextmanager
 def reading(source: Source) -> Iterator[Path]:
-    """The file, for a block that parses it. A file that cannot be parsed is named, and fetched again the next time."""
+    """Fetch a file, for a block that parses it. If parsing fails, the file is removed, so that it is fetched again."""
     path = fetch(source)
     try:
         yield path
     except BROKEN as error:
-        then = "Remove it, so that it is fetched again."
-        with contextlib.suppress(OSError):  # a folder shared by many may be read-only
+        remedy = "Remove it, so that it is fetched again."
+        with contextlib.suppress(OSError):  # a shared folder may be read-only
             path.unlink()
-            then = f"It is removed, so that the next try fetches it again from {mirror_folder() or source.url or 'a mirror'}."
-        raise ValueError(f"{path} is broken: {error}. {then}") from error
+            remedy = f"It was removed. The next attempt fetches it again from {mirror_folder() or source.url or 'a mirror'}."
+        raise ValueError(f"{path} is damaged: {error}. {remedy}") from error
 
 
 def fetch(source: Source) -> Path:
-    """The file in the cache folder, after copying or downloading it if it is not there."""
+    """The file in the cache folder, copied from the mirror or downloaded if it is not there yet."""
     path = cache_folder() / "raw" / source.path
     if path.exists():
         return path
@@ -63,10 +63,10 @@ def fetch(source: Source) -> Path:
     if mirror is not None:
         original = mirror / source.path
         if not original.is_file():
-            instead = f"Put it there{f' (from {source.url})' if source.url else ''}, or unset EULERSCAN_MIRROR to download it."
+            remedy = f"Add it ({source.url}), or unset EULERSCAN_MIRROR to download it."
             if source.url is None:
-                instead = f"Put it there: {source.recipe}"
-            raise FileNotFoundError(f"The mirror {mirror} (EULERSCAN_MIRROR) lacks {source.path}. {instead}")
+                remedy = f"Add it: {source.recipe}"
+            raise FileNotFoundError(f"EULERSCAN_MIRROR={mirror} has no file {source.path}. {remedy}")
         with writing(path) as partial:
             shutil.copyfile(original, partial)
     elif source.url is None:
@@ -74,47 +74,55 @@ def fetch(source: Source) -> Path:
             f"{source.path} cannot be downloaded: {source.recipe} Set EULERSCAN_MIRROR to a folder that holds {source.path}."
         )
     else:
-        _download(source.url, path, source.md5, f"Without internet, set EULERSCAN_MIRROR to a folder that holds {source.path}.")
+        try:
+            content = _download(source.url, source.md5)
+        except OSError as error:
+            hint = f"Without internet access, set EULERSCAN_MIRROR to a folder that holds {source.path}."
+            raise ConnectionError(f"Could not download {source.url}: {error}. {hint}") from error
+        with writing(path) as partial:
+            partial.write_bytes(content)
     return path
 
 
-def members(archive: Path, names: Sequence[str]) -> dict[str, bytes]:
-    """Some members of a zip archive, in memory, by name; superfluous slashes in names do not matter."""
-    with zipfile.ZipFile(archive) as file:
-        stored = {posixpath.normpath(info.filename): info for info in file.infolist()}
-        lacking = [name for name in names if name not in stored]
-        if lacking:
-            raise ValueError(f"the archive lacks {', '.join(lacking)}; it holds {', '.join(sorted(stored)) or 'nothing'}")
-        return {name: file.read(stored[name]) for name in names}
+def mirror_folder() -> Path | None:
+    """A folder with the raw files, used instead of downloads: ``EULERSCAN_MIRROR``, or ``None`` if it is not set."""
+    given = os.environ.get("EULERSCAN_MIRROR")
+    if not given:
+        return None
+    folder = Path(given).expanduser()
+    if not folder.is_dir():
+        what = "which is a file" if folder.exists() else "which does not exist"
+        raise NotADirectoryError(f"EULERSCAN_MIRROR must be a folder with the raw files of data sets, got {folder}, {what}.")
+    return folder
 
 
-def _download(url: str, path: Path, md5: str | None, hint: str) -> None:
+def _download(url: str, md5: str | None) -> bytes:
+    """The content of a file of a few megabytes, as all of ours are."""
     import http.client
-    import urllib.error
     import urllib.request
 
-    digest = hashlib.md5(usedforsecurity=False)
-    received = 0
+    request = urllib.request.Request(url, headers={"User-Agent": "eulerscan"})
     try:
-        request = urllib.request.Request(url, headers={"User-Agent": "eulerscan"})
         with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
             length = int(response.headers.get("Content-Length") or 0)
-            with writing(path) as partial, partial.open("wb") as file:
-                for chunk in progress(_chunks(response), f"downloading {path.name}", total=-(-length // CHUNK) or None):
-                    file.write(chunk)
-                    digest.update(chunk)
-                    received += len(chunk)
-                if length and received != length:
-                    raise ConnectionError(f"only {received} of {length} bytes came")
-                if md5 is not None and digest.hexdigest() != md5:
-                    raise ConnectionError(f"the file that came is another one: its MD5 sum is {digest.hexdigest()}, not {md5}")
-    except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError) as error:
-        raise ConnectionError(f"Could not download {url}: {error}. {hint}") from error
+            chunks = iter(lambda: response.read(CHUNK), b"")
+            name = posixpath.basename(url)
+            content = b"".join(progress(chunks, f"downloading {name}", total=-(-length // CHUNK) or None))
+    except http.client.HTTPException as error:  # such as a malformed response
+        raise ConnectionError(repr(error)) from error
+    if length and len(content) != length:
+        raise ConnectionError(f"received {len(content)} of {length} bytes")
+    digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    if md5 is not None and digest != md5:
+        raise ConnectionError(f"the MD5 checksum is {digest}, expected {md5}")
+    return content
 
 
-def _chunks(response: Any) -> Iterator[bytes]:
-    try:
-        while chunk := response.read(CHUNK):
-            yield chunk
-    except OSError as error:  # such as a time-out, which is not to be taken for an error of the disk
-        raise ConnectionError(str(error)) from error
+def members(archive: Path, names: Sequence[str]) -> dict[str, bytes]:
+    """Members of a zip archive, in memory, by normalized name."""
+    with zipfile.ZipFile(archive) as file:
+        stored = {posixpath.normpath(info.filename): info for info in file.infolist()}
+        missing = [name for name in names if name not in stored]
+        if missing:
+            raise ValueError(f"the archive has no member {', '.join(missing)}; it holds {', '.join(sorted(stored)) or 'none'}")
+        return {name: file.read(stored[name]) for name in names}

@@ -1,4 +1,4 @@
-"""The data sets by name."""
+"""The data sets by name. Their modules are imported on use."""
 
 from __future__ import annotations
 
@@ -7,45 +7,49 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from . import cache
 from .dataset import Dataset
-from .digits import digits
-from .manifolds import manifolds
-from .mnist import mnist
-from .modelnet import modelnet40
 from .splits import stratified
-from .superpixels import superpixels
-from .tu import letters, molecules
 
 
 @dataclass(frozen=True)
 class Description:
-    """What is known about a data set before it is loaded.
+    """Description of a data set.
 
     Attributes:
-        name: What :func:`load` takes.
-        what: What the shapes are.
-        size: How many, in how many classes.
-        origin: Where they come from.
-        make: The function that prepares it. Its options are those of :func:`load`.
-        needs_files: It is made from raw files, and cached. The others are made anew each time.
-        official: All its splits are fixed. Otherwise there is an option ``seed``.
+        name: Name, for :func:`load`.
+        content: What the shapes are.
+        size: Number of shapes and classes.
+        origin: Where the data come from.
+        maker: The function that prepares it: ``"module.function"`` in this package, called with the name, or a function. Its
+            keyword arguments are the options of the data set.
+        needs_files: Whether it is prepared from raw files and cached. Other data sets are generated each time.
+        official: Whether all its splits are fixed. Others have an option ``seed``.
     """
 
     name: str
-    what: str
+    content: str
     size: str
     origin: str
-    make: Callable[..., Dataset]
+    maker: str | Callable[..., Dataset]
     needs_files: bool = True
     official: bool = False
 
     @property
+    def make(self) -> Callable[..., Dataset]:
+        """The function that prepares it."""
+        if not isinstance(self.maker, str):
+            return self.maker
+        module, function = self.maker.split(".")
+        return partial(getattr(import_module(f".{module}", __package__), function), self.name)
+
+    @property
     def options(self) -> dict[str, Any]:
-        """The options of the data set and their default values."""
+        """The options of the data set and their defaults."""
         return self._own_options | ({} if self.official else {"seed": 0})
 
     @property
@@ -54,29 +58,29 @@ class Description:
         return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The given options, checked, and the others at their defaults."""
+        """The given options, validated, and the defaults of the others."""
         defaults = self.options
         for option, value in given.items():
             if option not in defaults:
                 known = ", ".join(f"{name}={default!r}" for name, default in defaults.items())
                 raise TypeError(f"{self.name} has no option {option!r}. Its options are {known or 'none'}.")
-            wanted = type(defaults[option])
-            fits = isinstance(value, (int, float) if wanted is float else wanted)
-            if not fits or (isinstance(value, bool) and wanted is not bool):
-                raise TypeError(f"{option} must be {wanted.__name__}, got {value!r}.")
+            expected = type(defaults[option])
+            fits = isinstance(value, (int, float) if expected is float else expected)
+            if not fits or (isinstance(value, bool) and expected is not bool):
+                raise TypeError(f"{option} must be {expected.__name__}, got {value!r}.")
         return {name: type(default)(given.get(name, default)) for name, default in defaults.items()}
 
     def file(self, options: Mapping[str, Any]) -> Path:
-        """Where the data set with these options is cached."""
+        """The cache file of the data set with these options."""
         return cache.path_of(self.name, self._own(options))
 
     def _own(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """What the function that prepares it takes of the options."""
+        """The options of the function that prepares it."""
         chosen = self.complete(options)
         return {name: chosen[name] for name in self._own_options}
 
     def load(self, **options: Any) -> Dataset:
-        """The data set, from the cache if it is there; its splits follow from the option ``seed`` unless they are official."""
+        """Load the data set, from the cache if possible. Unless its splits are official, they depend on ``seed``."""
         chosen, own = self.complete(options), self._own(options)
         dataset = cache.load(self.name, own) if self.needs_files else None
         if dataset is None:
@@ -85,20 +89,20 @@ class Description:
                 cache.save(dataset, own)
         if self.official:
             return dataset
-        # Not cached with the rest: there may be many seeds, and it takes no time.
+        # Not cached: it is fast, and there may be many seeds.
         return replace(dataset, splits=stratified(dataset.labels, seed=chosen["seed"], given=dataset.splits))
 
 
 def load(name: str, **options: Any) -> Dataset:
     """Load a data set: shapes, labels, names of the classes, and splits.
 
-    The first time its raw files are downloaded, or copied from the folder ``EULERSCAN_MIRROR``, and prepared; then it is read
-    from the cache folder ``EULERSCAN_DATA``. Where there is no official split, a fifth of every class is for testing and a
-    fifth of the rest for validation, drawn with the option ``seed``.
+    The first time, raw files are downloaded, or copied from the folder ``EULERSCAN_MIRROR``, and prepared. Afterwards the data
+    set is read from the cache folder ``EULERSCAN_DATA``. Without an official split, 20 % of every class are for test, and 20 %
+    of the rest for validation, drawn with the option ``seed``.
 
     Args:
         name: One of :func:`names`.
-        options: Those of the data set: ``describe(name).options``.
+        options: Options of the data set: ``describe(name).options``.
 
     Example:
         >>> load("digits", form="points")
@@ -117,14 +121,14 @@ def names() -> tuple[str, ...]:
 
 
 def describe(name: str) -> Description:
-    """What a data set is, before it is loaded.
+    """The description of a data set, without loading it.
 
     >>> describe("mnist").options
     {'form': 'points'}
     """
     if name not in _DESCRIPTIONS:
         near = difflib.get_close_matches(str(name).lower(), _DESCRIPTIONS, n=3, cutoff=0.5)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(_DESCRIPTIONS)}."
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Choose one of {', '.join(_DESCRIPTIONS)}."
         raise ValueError(f"There is no data set {name!r}. {hint}")
     return _DESCRIPTIONS[name]
 
@@ -135,19 +139,19 @@ _DESCRIPTIONS = {
     for description in (
         *(
             Description(
-                f"letter-{distortion}",
-                f"line drawings of letters, {word} distortion: plane graphs",
+                f"letter-{level}",
+                f"line drawings of letters, {distortion} distortion: plane graphs",
                 "2,250 graphs, 15 classes",
                 _TU,
-                partial(letters, f"letter-{distortion}"),
+                "tu.letters",
             )
-            for distortion, word in (("low", "low"), ("med", "medium"), ("high", "high"))
+            for level, distortion in (("low", "low"), ("med", "medium"), ("high", "high"))
         ),
         *(
             Description(
-                name, f"{what}: graphs in space", f"{size} graphs ({cleaned} cleaned), 2 classes", _TU, partial(molecules, name)
+                name, f"{content}: graphs in space", f"{size} graphs ({cleaned} cleaned), 2 classes", _TU, "tu.molecules"
             )
-            for name, what, size, cleaned in (
+            for name, content, size, cleaned in (
                 ("bzr", "benzodiazepine receptor ligands", 405, 276),
                 ("cox2", "cyclooxygenase-2 inhibitors", 467, 237),
                 ("dhfr", "dihydrofolate reductase inhibitors", 756, 578),
@@ -158,7 +162,7 @@ _DESCRIPTIONS = {
             "handwritten digits: pixels as points or meshes",
             "70,000 digits, 10 classes",
             "MNIST",
-            mnist,
+            "mnist.mnist",
             official=True,
         ),
         Description(
@@ -166,24 +170,26 @@ _DESCRIPTIONS = {
             "handwritten digits: graphs of superpixels",
             "70,000 graphs, 10 classes",
             "a mirror",
-            superpixels,
+            "superpixels.superpixels",
             official=True,
         ),
-        Description("modelnet40", "everyday objects: point clouds", "12,311 clouds, 40 classes", "a mirror", modelnet40),
+        Description(
+            "modelnet40", "everyday objects: point clouds", "12,311 clouds, 40 classes", "a mirror", "modelnet.modelnet40"
+        ),
         Description(
             "digits",
             "small handwritten digits: points, graphs, meshes, weighted pixels",
             "1,797 digits, 10 classes",
             "scikit-learn",
-            digits,
+            "digits.digits",
             needs_files=False,
         ),
         Description(
             "manifolds",
             "sphere, torus, Möbius strip, Klein bottle: points or meshes",
             "any number, 4 classes",
-            "made here",
-            manifolds,
+            "generated",
+            "manifolds.manifolds",
             needs_files=False,
         ),
     )

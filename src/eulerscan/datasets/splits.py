@@ -1,4 +1,4 @@
-"""Which shapes are for training, validation and testing."""
+"""Stratified splits into training, validation and test."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-TEST, VALIDATION = 0.2, 0.2  # the paper's: of all shapes, and of those that are left
+TEST, VALIDATION = 0.2, 0.2  # as in the paper: of all shapes, and of the rest
 
 
 def stratified(labels: Tensor, *, seed: int = 0, given: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
-    """Train, validation and test indices with the same share of every class, rounded to whole shapes.
+    """Indices of the training, validation and test shapes, with the same share of every class up to rounding.
 
-    They depend on labels and seed alone. A split that is ``given`` stays; validation is taken from what is for training.
+    They depend only on labels and seed. Splits that are ``given`` stay; validation shapes are taken from the training split.
 
     >>> splits = stratified(torch.arange(100) % 4)
     >>> {name: len(indices) for name, indices in splits.items()}
@@ -30,7 +30,7 @@ def stratified(labels: Tensor, *, seed: int = 0, given: Mapping[str, Tensor] | N
 
 
 def _divide(labels: Tensor, indices: Tensor, share: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Leave and take a share of each class, at random."""
+    """Split off a random share of each class: the rest, and the share."""
     shuffled = indices[torch.randperm(len(indices), generator=generator)]
     by_class = shuffled[labels[shuffled].argsort(stable=True)]
     owner = labels[by_class]

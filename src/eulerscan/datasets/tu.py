@@ -1,4 +1,4 @@
-"""Graphs of the TUDataset collection: drawn letters and molecules."""
+"""Graphs of the TUDataset collection: letters and molecules."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..complexes.simplices import unique
 from .dataset import Dataset
 from .download import Source, members, reading
 
-# The addresses of torch_geometric.datasets.TUDataset.
+# The URLs of torch_geometric.datasets.TUDataset.
 ORIGINAL = "https://www.chrsmrrs.com/graphkerneldatasets"
 CLEANED = "https://raw.githubusercontent.com/nd7141/graph_datasets/master/datasets"
-# In the order of their numbers, which every archive gives in a file of its own.
+# In the order of their class numbers, from the readme in each archive.
 LETTERS = {"letter-low": "KNLZTXFVYWHAIEM", "letter-med": "ZNXTWAMKLEHFVIY", "letter-high": "NHMAWYIFVTXZKEL"}
-ANGSTROMS = 5.0  # the unit of distances from planes
+ANGSTROMS = 5.0  # unit of the distances from planes
 
 
 def letters(name: str) -> Dataset:
-    """Capital letters of straight lines, drawn with low, medium or high distortion: graphs in the plane.
+    """Capital letters drawn with straight lines and low, medium or high distortion: graphs in the plane.
 
     Args:
         name: ``letter-low``, ``letter-med`` or ``letter-high``.
@@ -35,33 +35,33 @@ def letters(name: str) -> Dataset:
 def molecules(
     name: str, *, cleaned: bool = False, atoms: bool = False, unit_ball: bool = False, planes: bool = False
 ) -> Dataset:
-    """Molecules as graphs in space, with two classes by their effect.
+    """Molecules as graphs in space, with two classes by their activity.
 
     Args:
         name: ``bzr``, ``cox2`` or ``dhfr``.
-        cleaned: Without isomorphic copies, as the paper's code has it.
-        atoms: Coordinates followed by the kind of the atom, one column for every atomic number from 1 to the largest that
-            occurs: 38 columns in all for the cleaned sets.
-        unit_ball: The coordinates of each molecule centred and scaled to the unit ball, so that they do not drown the atoms.
-        planes: Instead of coordinates the distances of the atoms from the three principal planes of their molecule, in units
-            of 5 Å, so that they do not drown the atoms either. They stay the same when a molecule is turned or mirrored.
+        cleaned: Remove isomorphic duplicates, like the code of the paper.
+        atoms: Append the one-hot encoded element to the coordinates, with one column for every atomic number up to the largest
+            one: 38 columns in all for the cleaned sets.
+        unit_ball: Normalize the coordinates of each molecule to the unit ball, so that they do not outweigh the elements.
+        planes: Replace the coordinates by the distances from the three principal planes of the molecule, in units of 5 Å. They
+            do not outweigh the elements either, and are invariant under rotation and reflection.
     """
     if unit_ball and planes:
-        raise ValueError("unit_ball and planes exclude each other: distances from planes keep the size of a molecule.")
+        raise ValueError("unit_ball must be False with planes=True, which keeps the size of a molecule.")
     points, edges, batch, labels = _read(name.upper(), cleaned=cleaned, atoms=atoms)
     shapes = Complex(points, [edges], batch=batch, num_complexes=len(labels))
     if unit_ball or planes:
         bare = shapes.with_points(shapes.points[:, :3])
-        places = bare.normalized("unit_ball").points if unit_ball else _from_planes(bare) / ANGSTROMS
-        shapes = shapes.with_points(torch.cat([places, shapes.points[:, 3:]], dim=1))
+        coordinates = bare.normalized("unit_ball").points if unit_ball else _from_planes(bare) / ANGSTROMS
+        shapes = shapes.with_points(torch.cat([coordinates, shapes.points[:, 3:]], dim=1))
     return Dataset(name, shapes, labels, ("-1", "1"))
 
 
 def _from_planes(shapes: Complex) -> Tensor:
-    """How far each vertex is from the planes through the mean of its complex across the principal axes, least spread first."""
+    """Distances of the vertices from the planes through the center, normal to the principal axes; smallest variance first."""
     batch, points = shapes.batch, shapes.with_points(shapes.points.double()).normalized("center").points
-    spread = points.new_zeros(len(shapes), 3, 3).index_add(0, batch, points[:, :, None] * points[:, None, :])
-    axes = torch.linalg.eigh(spread).eigenvectors
+    covariance = points.new_zeros(len(shapes), 3, 3).index_add(0, batch, points[:, :, None] * points[:, None, :])
+    axes = torch.linalg.eigh(covariance).eigenvectors
     distances: Tensor = (points[:, None, :] @ axes[batch]).squeeze(1).abs().to(shapes.points)
     return distances
 
@@ -72,7 +72,7 @@ def source(stem: str, *, cleaned: bool) -> Source:
 
 
 def _read(stem: str, *, cleaned: bool, atoms: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Points, unique edges, the graph of each point, the class of each graph."""
+    """Points, unique edges, graph of each point, class of each graph."""
     io = require("torch_geometric.io", extra="pyg")
     parts = ["A", "graph_indicator", "graph_labels", "node_attributes", *(["node_labels"] if atoms else [])]
     files = [f"{stem}_{part}.txt" for part in parts]
@@ -82,7 +82,7 @@ def _read(stem: str, *, cleaned: bool, atoms: bool) -> tuple[Tensor, Tensor, Ten
         data, slices, _ = io.read_tu_data(folder, stem)
     sizes = slices["x"].diff()
     batch = torch.arange(len(sizes)).repeat_interleave(sizes)
-    # Graphs without an edge at the end have no slice. Edges count the nodes of their own graph.
+    # Edges are relative to the nodes of their graph. Trailing graphs without edges have no slice.
     counts = slices["edge_index"].diff()
     starts = slices["x"][: len(counts)].repeat_interleave(counts)
     return data.x, unique(data.edge_index + starts), batch, data.y

@@ -1,7 +1,6 @@
-"""One page to explore a shape in a browser: turn the direction, move the height, and see what counts.
+"""Interactive HTML page of one shape: change direction and height, and watch the curve and the counts.
 
-The page holds all it needs and asks the network for nothing. Its parts are in the folder ``page``; what they show is put
-together here.
+The page is self-contained and makes no network requests. Its template and scripts are in the folder ``page``.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from ..complexes.normalize import Normalize
 from ..complexes.simplices import NAMES, faces
 from ..config import ECTConfig
 
-MOST_SIMPLICES = 1_000_000
-"""Vertices, edges, triangles and so on of a shape that a page takes.
+MAX_SIMPLICES = 1_000_000
+"""Largest number of simplices, vertices included, of a page.
 
-At so many (a closed surface of 330,000 triangles) the file has 17 MB, and headless Chromium on one core of an AMD EPYC takes
-11 ms for a frame while the height moves, 42 ms while the direction turns and 63 ms while the shape itself is turned.
+At this size (a closed surface of 330,000 triangles) the file has 17 MB, and headless Chromium on one core of an AMD EPYC takes
+11 ms per frame while the height changes, 42 ms while the direction changes and 63 ms while the shape is rotated.
 """
 
-_SCRIPTS = ("colours.js", "sweep.js", "raster.js", "stage.js", "charts.js", "explorer.js")
-_FEW_EDGES = 6000  # more lines on a surface than that would hide it
+_SCRIPTS = ("colors.js", "sweep.js", "raster.js", "stage.js", "charts.js", "explorer.js")
+_MAX_EDGES_ON_SURFACE = 6000  # more would hide it
 
 
 def write_page(shape: Shape, path: Path | str, *, name: str, **options: Any) -> None:
-    """Write the page of a shape to a file, whole or not at all. The options are those of :func:`page`."""
+    """Write the page of a shape to a file, atomically. Options are those of :func:`page`."""
     text = page(shape, name=name, **options)
     with replacing(Path(path)) as partial:
         partial.write_text(text, encoding="utf-8")
@@ -51,21 +50,21 @@ def page(
     name: str,
     config: ECTConfig = ECTConfig(num_directions=360, num_thresholds=128),  # noqa: B008
 ) -> str:
-    """A page of HTML to explore one shape in the plane or in space.
+    """HTML page to explore one shape in the plane or in space.
 
     Args:
-        shape: One :class:`Complex`, or anything :func:`as_complex` understands, of at most :data:`MOST_SIMPLICES` simplices.
-        name: What it is called; any text.
-        config: How the shape is transformed: a row of the image for each direction, a column for each threshold. Without a
-            radius, it is that of the shape. The page sweeps the exact transform, so only the grid and ``normalize`` may differ
-            from the defaults.
+        shape: One :class:`Complex`, or anything :func:`as_complex` understands, with at most :data:`MAX_SIMPLICES` simplices.
+        name: Name of the shape; any text.
+        config: How the shape is transformed. The image has one row per direction and one column per threshold. The default
+            radius is that of the shape. The page computes the exact transform, so only the grid, the radius and ``normalize``
+            may differ from the defaults.
 
     Example:
         >>> text = page(torch.rand(5, 2), name="five points")
         >>> text[:15], "five points" in text
         ('<!DOCTYPE html>', True)
     """
-    name = name.encode("utf-8", "replace").decode()  # names of files may be no text
+    name = name.encode("utf-8", "replace").decode()  # file names may contain surrogates
     data = describe(shape, name=name, config=config)
     folder = resources.files(__package__) / "page"
     parts = {
@@ -73,19 +72,21 @@ def page(
         "version": html.escape(__version__),
         "style": (folder / "style.css").read_text(encoding="utf-8"),
         "script": "\n".join((folder / script).read_text(encoding="utf-8") for script in _SCRIPTS),
-        # Within a script nothing but "<" can end it, whatever a file is called.
+        # Only "<" can end a script element, whatever the name of the file.
         "data": json.dumps(data, allow_nan=False).replace("<", "\\u003c"),
     }
-    # One pass over the template: what is put in is not looked at again.
+    # One pass over the template: inserted text is not searched for placeholders.
     pieces = (folder / "page.html").read_text(encoding="utf-8").split("{{")
     return pieces[0] + "".join(parts[key] + rest for key, _, rest in (piece.partition("}}") for piece in pieces[1:]))
 
 
 @torch.no_grad()
 def describe(shape: Shape, *, name: str, config: ECTConfig) -> dict[str, Any]:
-    """What the page knows of a shape, ready for JSON; arrays in base64."""
+    """The data of a page, JSON-serializable, with arrays in base64."""
     if config != ECTConfig(config.num_directions, config.num_thresholds, config.radius, normalize=config.normalize):
-        raise ValueError(f"config must be that of the exact transform, which the page sweeps, got {config}.")
+        raise ValueError(
+            f"config must be that of the exact transform (only grid, radius and normalize may be set), got {config}."
+        )
     normalize, complex = config.normalize, _checked(shape).normalized(config.normalize)
     config = replace(config.with_radius_of(complex), normalize=None)
     weights = complex.weights
@@ -108,7 +109,7 @@ def describe(shape: Shape, *, name: str, config: ECTConfig) -> dict[str, Any]:
         "points": _encode(complex.points, "float64"),
         "weights": None if weights is None else _encode(weights[0], "float64"),
         "levels": levels,
-        "drawn": {kind: _encode(indices, "uint32") for kind, indices in _drawn(complex).items()},
+        "drawn": {name: _encode(indices, "uint32") for name, indices in _drawn(complex).items()},
         "circle": _encode(spheres.circle(360, dtype=torch.float64), "float64"),
         "directions": _encode(config.directions(complex.dim), "float64"),
         "thresholds": _encode(config.thresholds(), "float64"),
@@ -119,48 +120,48 @@ def describe(shape: Shape, *, name: str, config: ECTConfig) -> dict[str, Any]:
 def _checked(shape: Shape) -> Complex:
     complex = as_complex(shape)
     if complex.num_complexes != 1:
-        raise ValueError(f"shape must be one complex to be explored, got {complex.num_complexes}. Choose one: shape[0]")
+        raise ValueError(f"shape must be one complex, got {complex.num_complexes}. Choose one: shape[0]")
     if complex.dim not in (2, 3):
-        raise ValueError(f"shape must lie in the plane or in space to be explored, got points of dimension {complex.dim}.")
+        raise ValueError(f"shape must be in the plane or in space, got points of dimension {complex.dim}.")
     total = sum(complex.counts)
     if not len(complex.points):
-        raise ValueError("shape must have at least one point to be explored, got none.")
-    if total > MOST_SIMPLICES:
+        raise ValueError("shape must have at least one point, got none.")
+    if total > MAX_SIMPLICES:
         raise ValueError(
-            f"shape must have at most {MOST_SIMPLICES:,} simplices, vertices included, for a page that stays fluid, got "
-            f"{total:,}. Make the mesh or image coarser first."
+            f"shape must have at most {MAX_SIMPLICES:,} simplices, vertices included, for a responsive page, got {total:,}. "
+            "Coarsen the mesh or image first."
         )
     return complex.to("cpu", torch.float64)
 
 
 def _facts(complex: Complex, normalize: Normalize | None) -> str:
-    kinds = [NAMES.get(rows, f"{rows - 1}-simplices") for rows in complex.rows]
-    counts = [f"{n:,} {kind}" for n, kind in zip(complex.counts, ["vertices", *kinds], strict=True)]
-    places = {"unit_ball": "centered and scaled to the unit ball", "center": "centered, in the units of the file"}
-    place = places.get(normalize or "", "in the units of the file")
+    names = ["vertices", *(NAMES.get(rows, f"{rows - 1}-simplices") for rows in complex.rows)]
+    counts = [f"{n:,} {name}" for n, name in zip(complex.counts, names, strict=True)]
+    coordinates = {"unit_ball": "centered and scaled to the unit ball", "center": "centered, in the units of the file"}
     weighted = "" if complex.weights is None else "weighted, "
-    return f"{', '.join(counts)}; {weighted}in {'the plane' if complex.dim == 2 else 'space'}, {place}"
+    space = "the plane" if complex.dim == 2 else "space"
+    return f"{', '.join(counts)}; {weighted}in {space}, {coordinates.get(normalize or '', 'in the units of the file')}"
 
 
 def _drawn(complex: Complex) -> dict[str, Tensor]:
-    """Numbers of the simplices that are drawn: what nothing larger covers, and edges and vertices where that stays clear."""
+    """Indices of the simplices to draw: those that are no face of a drawn one, and edges and vertices if not too many."""
     levels = dict(zip(complex.rows, complex.simplices, strict=True))
     none = torch.empty(2, 0, dtype=torch.int64)
     edges, triangles = levels.get(2, none).long(), levels.get(3, none.new_empty(3, 0)).long()
-    seen = outer_triangles(complex)
+    visible = outer_triangles(complex)
     covered = torch.zeros(len(complex.points), dtype=torch.bool)
     for level in levels.values():
         covered[level.flatten().long()] = True
     vertices = torch.arange(len(complex.points))
     if triangles.shape[1]:
         vertices = vertices[~covered]
-        if complex.weights is not None or edges.shape[1] > _FEW_EDGES:
-            edge_numbers = (occurrences(edges, faces(triangles)) == 0).nonzero().squeeze(1)
-            return {"vertices": vertices, "edges": edge_numbers, "triangles": seen}
-    return {"vertices": vertices, "edges": torch.arange(edges.shape[1]), "triangles": seen}
+        if complex.weights is not None or edges.shape[1] > _MAX_EDGES_ON_SURFACE:
+            free_edges = (occurrences(edges, faces(triangles)) == 0).nonzero().squeeze(1)
+            return {"vertices": vertices, "edges": free_edges, "triangles": visible}
+    return {"vertices": vertices, "edges": torch.arange(edges.shape[1]), "triangles": visible}
 
 
-def _encode(values: Tensor, kind: str) -> dict[str, str]:
-    """Little-endian, as every browser's machine is, and in base64."""
-    array = values.contiguous().numpy().astype(np.dtype(kind).newbyteorder("<"))
-    return {"kind": kind, "base64": base64.b64encode(array.tobytes()).decode("ascii")}
+def _encode(values: Tensor, dtype: str) -> dict[str, str]:
+    """Little-endian, as typed arrays of browsers are, in base64."""
+    array = values.contiguous().numpy().astype(np.dtype(dtype).newbyteorder("<"))
+    return {"dtype": dtype, "base64": base64.b64encode(array.tobytes()).decode("ascii")}

@@ -75,7 +75,7 @@ class Listing:
 def list_shapes(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
-    besides: Sequence[str | os.PathLike[str]] = (),
+    exclude: Sequence[str | os.PathLike[str]] = (),
     sort: bool = False,
 ) -> Listing:
     """List the shapes in files and folders: a file with a supported extension is a shape, or several specimens.
@@ -85,7 +85,7 @@ def list_shapes(
 
     Args:
         paths: Files and folders, or a single one. The names in a single folder are relative to it, else they are paths.
-        besides: Files and folders to exclude, such as the output of an earlier run.
+        exclude: Files and folders to exclude, such as the output of an earlier run.
         sort: Sort all names. By default they are in the order of ``paths``, and sorted within each folder.
 
     Example:
@@ -97,7 +97,7 @@ def list_shapes(
     """
     given = [Path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     single = len(given) == 1 and given[0].is_dir()
-    walker = _Walker({Path(path).resolve() for path in besides})
+    walker = _Walker({Path(path).resolve() for path in exclude})
     for path in given:
         if path.is_dir():
             walker.add_folder(path, "" if single or path == Path() else f"{path.as_posix().removesuffix('/')}/")

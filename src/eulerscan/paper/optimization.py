@@ -15,7 +15,7 @@ from .._version import __version__
 from ..complexes import Complex
 from ..fitting import Fit, TransformTarget, fit_directions, fit_points
 from ..functional import ect
-from ..plot.fits import Recorder, animate, draw_points
+from ..plot.fits import Recorder, animate, draw_fit
 from .running import append, machine, read
 
 NOISE = 0.05
@@ -59,7 +59,7 @@ def learn_points(seed: int, folder: Path) -> dict[str, Any]:
     if seed == 0:
         states = recorder.best(fit)
         for extension in ("png", "pdf"):
-            draw_points(states[0], fit.shape, Complex(target), folder / f"learn-points.{extension}")
+            draw_fit(states[0], fit.shape, Complex(target), folder / f"learn-points.{extension}")
         animate(states, Complex(target), folder / "learn-points.gif")
     return {"loss": fit.loss, "start_loss": fit.start_loss}
 
@@ -93,10 +93,10 @@ def _draw_directions(cloud: Tensor, start: Tensor, fit: Fit, target: TransformTa
     transforms = {
         f"transform {title}": ect(cloud, vectors, target.thresholds, scale=target.scale)[0] for title, vectors in chosen.items()
     } | {"target": target.values}
-    limits = plot.limits_of(*transforms.values())
+    limits = plot.color_limits(*transforms.values())
     for column, (title, vectors) in enumerate(chosen.items()):
         ax = figure.add_subplot(2, 3, 1 + column)
-        plot.plot_shape(cloud, ax, colour="0.7")
+        plot.plot_shape(cloud, ax, color="0.7")
         plot.plot_directions(vectors, ax).set_title(f"directions {title}")
     for column, (title, transform) in enumerate(transforms.items()):
         below = figure.add_subplot(2, 3, 4 + column)

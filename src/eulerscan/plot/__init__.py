@@ -1,12 +1,13 @@
-"""Pictures for a paper or a talk. Every function ``plot_...`` draws on ``ax`` (a new one if ``None``) and returns it."""
+"""Plots with matplotlib. Every function ``plot_...`` draws on ``ax`` (new axes by default) and returns it."""
 
-from .drawing import limits_of, plot_curves, plot_directions, plot_polar, plot_shape, plot_transform
 from .figures import figure, save
+from .shapes import plot_shape
 from .training import plot_confusion, plot_training
+from .transforms import color_limits, plot_curves, plot_directions, plot_polar, plot_transform
 
 __all__ = [
+    "color_limits",
     "figure",
-    "limits_of",
     "plot_confusion",
     "plot_curves",
     "plot_directions",

@@ -1,4 +1,4 @@
-"""Figures: how one is begun, and the one way in which it is written."""
+"""Figures and axes, the colormaps they share, and saving to files."""
 
 from __future__ import annotations
 
@@ -12,22 +12,30 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
+
 
 def figure(*size: float) -> Figure:
-    """An empty figure of so many inches that belongs to no window."""
+    """An empty figure of this width and height in inches, without a window."""
     made: Figure = require("matplotlib.figure", extra="plot").Figure(figsize=size, layout="constrained")
     return made
 
 
-def save(picture: Figure, path: Path | str, *, dpi: float = 200) -> None:
-    """Write a figure, whole or not at all. The same figure gives the same file, to the byte, of PNG, PDF and SVG.
+def new_axes(projection: str | None = None) -> Axes:
+    """Axes of a new pyplot figure, which a notebook shows."""
+    axes: Axes = require("matplotlib.pyplot", extra="plot").figure(layout="constrained").add_subplot(projection=projection)
+    return axes
 
-    PNG files are marked as written by eulerscan: :func:`eulerscan.read` takes none of them for a shape.
+
+def save(picture: Figure, path: Path | str, *, dpi: float = 200) -> None:
+    """Save a figure, atomically. PNG, PDF and SVG files are reproducible to the byte.
+
+    PNG files are marked as written by eulerscan, and :func:`eulerscan.read` does not read them as shapes.
 
     Args:
-        picture: As :func:`figure` makes it; ``ax.figure`` is the one of some axes.
-        path: The file; its ending says which format, such as .png, .pdf or .svg.
-        dpi: Dots an inch, for what is drawn in dots.
+        picture: From :func:`figure`, or ``ax.figure``.
+        path: File. The extension decides the format: .png, .pdf, .svg, ...
+        dpi: Dots per inch, for raster files and rasterized parts.
 
     Example:
         >>> import tempfile, torch
@@ -39,17 +47,11 @@ def save(picture: Figure, path: Path | str, *, dpi: float = 200) -> None:
     path = Path(path)
     format = path.suffix.lower().removeprefix(".") or "png"
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": "eulerscan"}}.get(format)
-    # Names within a .svg file are random without a salt.
+    # Without a salt, element ids of SVG files are random.
     with require("matplotlib", extra="plot").rc_context({"svg.hashsalt": "eulerscan"}), replacing(path) as partial:
         picture.savefig(partial, format=format, dpi=dpi, metadata=metadata)
 
 
-def plain(text: str) -> str:
-    """Text of which matplotlib takes no part for a formula."""
+def escape_math(text: str) -> str:
+    """Escape dollar signs, which would start a formula in matplotlib."""
     return text.replace("$", r"\$")
-
-
-def new_axes(projection: str | None = None) -> Axes:
-    """Axes of a new figure, which a notebook shows."""
-    axes: Axes = require("matplotlib.pyplot", extra="plot").figure(layout="constrained").add_subplot(projection=projection)
-    return axes

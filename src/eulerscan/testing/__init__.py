@@ -1,6 +1,6 @@
-"""Shapes whose transform is known, and properties that every transform of shapes should have.
+"""Shapes with a known transform, and assertions for properties that every transform of shapes should have.
 
-The assertions take any function of a complex, so that you can call them on your own layers and models:
+The assertions take any function of a complex, so you can call them on your own layers and models:
 
     >>> from eulerscan import ECTLayer
     >>> assert_order_invariant(ECTLayer(dim=2), disc(7).complex)
@@ -13,7 +13,7 @@ from .assertions import (
     assert_rotation_consistent,
     shuffle,
 )
-from .known import KnownShape, cycle, disc, known_shapes, moebius, point, random_graph, segment, sphere, torus
+from .reference_shapes import KnownShape, cycle, disc, known_shapes, moebius, point, random_graph, segment, sphere, torus
 
 __all__ = [
     "KnownShape",

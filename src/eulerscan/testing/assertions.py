@@ -1,4 +1,4 @@
-"""Properties that every transform of shapes should have, as assertions on any function of a complex."""
+"""Assertions for any function of a complex: order invariance, batch independence, rotation, the reference."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ def assert_order_invariant(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """The order of complexes, vertices, simplices, and of the vertices of a simplex, must not matter.
+    """Assert that the order of complexes, vertices, simplices, and of the vertices of a simplex, does not matter.
 
     Args:
-        transform: A function of a complex with one row a complex, such as a layer.
+        transform: A function of a complex that returns one row per complex, such as a layer.
         shape: One or many complexes, or anything :func:`as_complex` understands.
-        generator: Where the shuffling comes from.
+        generator: Random numbers for the permutations.
         rtol, atol: As in :func:`torch.testing.assert_close`.
     """
     complex = as_complex(shape)
     shuffled, order = shuffle(complex, generator=generator)
-    _assert_close("the order matters", transform(shuffled), transform(complex)[order], rtol, atol)
+    _assert_close("transform depends on the order", transform(shuffled), transform(complex)[order], rtol, atol)
 
 
 def assert_batch_independent(
     transform: Function, shape: Shape, *, rtol: float | None = None, atol: float | None = None
 ) -> None:
-    """Each complex alone must give what it gives among the others."""
+    """Assert that the result of a complex does not depend on the others in its batch."""
     complex = as_complex(shape)
-    alone = torch.cat([transform(complex[b]) for b in range(complex.num_complexes)])
-    _assert_close("a complex depends on its neighbours", alone, transform(complex), rtol, atol)
+    single = torch.cat([transform(complex[b]) for b in range(complex.num_complexes)])
+    _assert_close("transform depends on the batch", single, transform(complex), rtol, atol)
 
 
 def assert_rotation_consistent(
@@ -54,20 +54,20 @@ def assert_rotation_consistent(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """Turning shape and directions together must change nothing.
+    """Assert that rotating shape and directions together does not change the result.
 
     Args:
         transform: A function of a complex and directions ``[T, dim]``.
         shape: One or many complexes, or anything :func:`as_complex` understands.
         directions: ``[T, dim]``.
-        generator: Where the rotation comes from.
+        generator: Random numbers for the rotation.
         rtol, atol: As in :func:`torch.testing.assert_close`.
     """
     complex = as_complex(shape)
     normal = torch.randn(complex.dim, complex.dim, generator=generator, dtype=torch.float64)
     rotation = torch.linalg.qr(normal).Q.to(device=complex.device, dtype=complex.points.dtype)
-    turned = transform(complex.with_points(complex.points @ rotation.T), directions @ rotation.T)
-    _assert_close("a rotation matters", turned, transform(complex, directions), rtol, atol)
+    rotated = transform(complex.with_points(complex.points @ rotation.T), directions @ rotation.T)
+    _assert_close("transform depends on the rotation", rotated, transform(complex, directions), rtol, atol)
 
 
 def assert_equals_reference(
@@ -80,10 +80,10 @@ def assert_equals_reference(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """A transform must equal the dense formula of the paper, and so must its gradients.
+    """Assert that a transform and its gradients equal the dense formula of the paper.
 
-    The gradients of points, directions, thresholds and scale are compared if ``scale`` is finite, that of the weights always if
-    there are any.
+    Gradients of points, directions, thresholds and scale are compared if ``scale`` is finite; those of weights, if there are
+    any, always.
 
     Args:
         shape, directions, thresholds, scale: Arguments of the transform.
@@ -91,9 +91,9 @@ def assert_equals_reference(
         rtol, atol: As in :func:`torch.testing.assert_close`.
     """
     complex = as_complex(shape)
-    one_number = complex.points.new_full((), scale)
+    scale_tensor = complex.points.new_full((), scale)
     got, expected = (
-        _values_and_gradients(function, complex, directions, thresholds, one_number) for function in (transform, _dense)
+        _values_and_gradients(function, complex, directions, thresholds, scale_tensor) for function in (transform, _dense)
     )
     for name, value in expected.items():
         _assert_close(f"{name} differ from the reference", got[name], value, rtol, atol)
@@ -107,10 +107,10 @@ def _dense(complex: Complex, directions: Tensor, thresholds: Tensor, *, scale: T
 def _values_and_gradients(
     transform: Callable[..., Tensor], complex: Complex, directions: Tensor, thresholds: Tensor, scale: Tensor
 ) -> dict[str, Tensor]:
-    """The transform, and the gradients of a fixed weighting of its entries."""
+    """The transform, and gradients of a fixed linear combination of its entries."""
     names = ("points", "directions", "thresholds", "scale") if bool(scale.isfinite()) else ()
-    given = (complex.points, directions, thresholds, scale)
-    points, directions, thresholds, scale = inputs = [t.detach().clone().requires_grad_(bool(names)) for t in given]
+    tensors = (complex.points, directions, thresholds, scale)
+    points, directions, thresholds, scale = inputs = [t.detach().clone().requires_grad_(bool(names)) for t in tensors]
     complex = complex.with_points(points)
     if complex.packed.weights is not None:
         weights = complex.packed.weights.detach().clone().requires_grad_()
@@ -119,19 +119,19 @@ def _values_and_gradients(
     value = transform(complex, directions, thresholds, scale=scale)
     results = {"values": value.detach()}
     if names:
-        assert value.requires_grad, "gradients differ from the reference: the result has none"
+        assert value.requires_grad, "gradients differ from the reference: the result does not require grad"
         upstream = torch.linspace(-1, 1, value.numel(), dtype=value.dtype, device=value.device).view_as(value)
         gradients = torch.autograd.grad(value, inputs, upstream, materialize_grads=True)
         results |= {f"gradients of {name}": gradient for name, gradient in zip(names, gradients, strict=True)}
     return results
 
 
-def _assert_close(fault: str, got: Tensor, expected: Tensor, rtol: float | None, atol: float | None) -> None:
-    torch.testing.assert_close(got, expected, rtol=rtol, atol=atol, msg=lambda text: f"{fault}: {text}")
+def _assert_close(message: str, got: Tensor, expected: Tensor, rtol: float | None, atol: float | None) -> None:
+    torch.testing.assert_close(got, expected, rtol=rtol, atol=atol, msg=lambda text: f"{message}: {text}")
 
 
 def shuffle(complex: Complex, *, generator: torch.Generator | None = None) -> tuple[Complex, Tensor]:
-    """The same complexes in another order of everything, and which old complex each new one is."""
+    """Permute complexes, vertices and simplices. Returns the result, and the original index ``[B]`` of each complex."""
 
     def permutation(n: int) -> Tensor:
         return torch.randperm(n, generator=generator)
@@ -140,13 +140,15 @@ def shuffle(complex: Complex, *, generator: torch.Generator | None = None) -> tu
     order = permutation(complex.num_complexes)
     for b in order.tolist():
         one = complex[b]
-        moved = permutation(len(one.points))
-        place = torch.empty_like(moved)
-        place[moved] = torch.arange(len(moved))
+        vertices = permutation(len(one.points))
+        inverse = torch.empty_like(vertices)
+        inverse[vertices] = torch.arange(len(vertices))
         columns = [permutation(s.shape[1]) for s in one.simplices]
-        simplices = [place[s.long()][permutation(len(s))][:, column] for s, column in zip(one.simplices, columns, strict=True)]
+        simplices = [
+            inverse[s.long()][permutation(len(s))][:, column] for s, column in zip(one.simplices, columns, strict=True)
+        ]
         weights = one.weights
         if weights is not None:
-            weights = tuple(w[p] for w, p in zip(weights, (moved, *columns), strict=True))
-        parts.append(Complex(one.points[moved], simplices, weights=weights, num_complexes=1))
+            weights = tuple(w[p] for w, p in zip(weights, (vertices, *columns), strict=True))
+        parts.append(Complex(one.points[vertices], simplices, weights=weights, num_complexes=1))
     return collate(parts) if parts else complex, order

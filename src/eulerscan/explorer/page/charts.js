@@ -1,7 +1,7 @@
 "use strict";
 
-// A canvas as sharp as the screen, its context in CSS pixels, and its size.
-function fitted(canvas) {
+// Resize a canvas to the device pixels. Returns its context and size in CSS pixels.
+function prepare(canvas) {
   const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
   const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== w || canvas.height !== h) [canvas.width, canvas.height] = [w, h];
@@ -12,13 +12,13 @@ function fitted(canvas) {
   return { context, width, height };
 }
 
-function ticks(low, high, most, whole) {
+function ticks(low, high, most, integers) {
   const rough = (high - low) / most || 1, power = 10 ** Math.floor(Math.log10(rough));
   let step = [1, 2, 5, 10].map((k) => k * power).find((s) => s >= rough * 0.999);
-  if (whole) step = Math.max(1, Math.round(step));
-  const found = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push(k * step + 0); // not −0;
-  return found;
+  if (integers) step = Math.max(1, Math.round(step));
+  const values = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) values.push(k * step + 0); // no −0
+  return values;
 }
 
 function number(value, digits = 3) {
@@ -26,8 +26,8 @@ function number(value, digits = 3) {
   return text.replace("-", "−");
 }
 
-// Frame, ticks and names of the axes; `box` is [left, top, right, bottom] and x, y take values to pixels.
-function axes(context, box, x, y, { xs, ys, xName, yName, yText = number }) {
+// Frame, ticks and labels of the axes; `box` is [left, top, right, bottom], and x, y map values to pixels.
+function drawAxes(context, box, x, y, { xs, ys, xLabel, yLabel, yText = number }) {
   const [left, top, right, bottom] = box;
   context.strokeStyle = theme("line");
   context.lineWidth = 1;
@@ -36,7 +36,7 @@ function axes(context, box, x, y, { xs, ys, xName, yName, yText = number }) {
   context.textAlign = "center";
   context.textBaseline = "top";
   for (const value of xs) context.fillText(number(value), x(value), bottom + 5);
-  context.fillText(xName, (left + right) / 2, bottom + 20);
+  context.fillText(xLabel, (left + right) / 2, bottom + 20);
   context.textAlign = "right";
   context.textBaseline = "middle";
   for (const value of ys) context.fillText(yText(value), left - 6, y(value));
@@ -44,18 +44,18 @@ function axes(context, box, x, y, { xs, ys, xName, yName, yText = number }) {
   context.translate(9, (top + bottom) / 2);
   context.rotate(-Math.PI / 2);
   context.textAlign = "center";
-  context.fillText(yName, 0, 0);
+  context.fillText(yLabel, 0, 0);
   context.restore();
 }
 
 function drawCurve(canvas, { heights, values, low, high }, radius, weighted) {
-  const { context, width, height } = fitted(canvas);
+  const { context, width, height } = prepare(canvas);
   const box = [58, 6, width - 10, height - 38];
-  const room = 0.06 * (high - low || 1);
+  const margin = 0.06 * (high - low || 1);
   const x = (t) => box[0] + (t + radius) / (2 * radius) * (box[2] - box[0]);
-  const y = (value) => box[3] - (value - low + room) / (high - low + 2 * room) * (box[3] - box[1]);
-  axes(context, box, x, y, {
-    xs: ticks(-radius, radius, 6), ys: ticks(low, high, 5, !weighted), xName: "height", yName: weighted ? "weighted Euler char." : "Euler characteristic",
+  const y = (value) => box[3] - (value - low + margin) / (high - low + 2 * margin) * (box[3] - box[1]);
+  drawAxes(context, box, x, y, {
+    xs: ticks(-radius, radius, 6), ys: ticks(low, high, 5, !weighted), xLabel: "height", yLabel: weighted ? "weighted Euler char." : "Euler characteristic",
   });
   context.save();
   context.beginPath();
@@ -88,7 +88,7 @@ function markCurve(canvas, { x, y, box }, threshold, value) {
   context.fill();
 }
 
-// The image of all directions, and what tells its colours: made once, as it does not depend on where the sliders are.
+// The image of the transform and its color scale. Computed once, since it does not depend on the sliders.
 function transformImage(values, rows, columns) {
   const image = new ImageData(columns, rows), pixels = new Uint32Array(image.data.buffer);
   let low = 0, high = 0;
@@ -97,7 +97,7 @@ function transformImage(values, rows, columns) {
     if (value > high) high = value;
   }
   const limit = Math.max(-low, high) || 1, stops = low < 0 ? RED_BLUE : VIRIDIS, from = low < 0 ? -limit : 0;
-  for (let i = 0; i < pixels.length; i++) pixels[i] = packed(between(stops, (values[i] - from) / (limit - from)));
+  for (let i = 0; i < pixels.length; i++) pixels[i] = packed(interpolate(stops, (values[i] - from) / (limit - from)));
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [columns, rows];
   canvas.getContext("2d").putImageData(image, 0, 0);
@@ -105,30 +105,30 @@ function transformImage(values, rows, columns) {
 }
 
 function drawTransform(canvas, image, { radius, threshold, row, inPlane, weighted }) {
-  const { context, width, height } = fitted(canvas);
+  const { context, width, height } = prepare(canvas);
   const box = [58, 6, width - 66, height - 38], [left, top, right, bottom] = box;
-  // A pixel lies around its threshold and its direction.
+  // Pixels are centered at their threshold and direction.
   const half = radius / (image.columns - 1 || 1);
   const x = (t) => left + (t + radius + half) / (2 * (radius + half)) * (right - left);
   const y = (i) => top + (i + 0.5) / image.rows * (bottom - top);
   context.imageSmoothingEnabled = false;
   context.drawImage(image.canvas, left, top, right - left, bottom - top);
-  const names = inPlane ? [0, 90, 180, 270].map((angle) => angle / 360 * image.rows) : ticks(0, image.rows - 1, 4, true);
-  axes(context, box, x, y, {
-    xs: ticks(-radius, radius, 6), ys: names, xName: "height", yName: inPlane ? "direction" : "direction, +z to −z",
+  const rows = inPlane ? [0, 90, 180, 270].map((angle) => angle / 360 * image.rows) : ticks(0, image.rows - 1, 4, true);
+  drawAxes(context, box, x, y, {
+    xs: ticks(-radius, radius, 6), ys: rows, xLabel: "height", yLabel: inPlane ? "direction" : "direction, +z to −z",
     yText: (i) => inPlane ? `${i / image.rows * 360}°` : number(i),
   });
   for (let i = 0; i < bottom - top; i++) {
-    context.fillStyle = `rgb(${between(image.stops, 1 - i / (bottom - top)).map(Math.round)})`;
+    context.fillStyle = `rgb(${interpolate(image.stops, 1 - i / (bottom - top)).map(Math.round)})`;
     context.fillRect(right + 12, top + i, 10, 1.5);
   }
   context.fillStyle = theme("soft");
   context.textAlign = "left";
   const value = (v) => bottom - (v - image.from) / (image.limit - image.from) * (bottom - top);
   for (const v of ticks(image.from, image.limit, 4, !weighted)) context.fillText(number(v), right + 27, value(v));
-  for (const [colour, thick] of [["#000000aa", 3], ["#ffffff", 1.25]]) {
-    context.strokeStyle = colour;
-    context.lineWidth = thick;
+  for (const [color, width] of [["#000000aa", 3], ["#ffffff", 1.25]]) {
+    context.strokeStyle = color;
+    context.lineWidth = width;
     context.beginPath();
     context.moveTo(left, y(row));
     context.lineTo(right, y(row));

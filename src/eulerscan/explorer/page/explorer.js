@@ -1,9 +1,9 @@
 "use strict";
 
-const KINDS = { float64: Float64Array, float32: Float32Array, uint32: Uint32Array };
+const ARRAYS = { float64: Float64Array, float32: Float32Array, uint32: Uint32Array };
 
-function decode({ kind, base64 }) {
-  return new KINDS[kind](Uint8Array.from(atob(base64), (character) => character.charCodeAt(0)).buffer);
+function decode({ dtype, base64 }) {
+  return new ARRAYS[dtype](Uint8Array.from(atob(base64), (character) => character.charCodeAt(0)).buffer);
 }
 
 function element(id) {
@@ -12,14 +12,14 @@ function element(id) {
 
 function load() {
   const data = JSON.parse(element("data").textContent);
-  element("data").remove(); // the text is as large as all the rest
-  const arrays = (value) => {
-    if (Array.isArray(value)) return value.map(arrays);
+  element("data").remove(); // the text takes as much memory as all the rest
+  const decodeAll = (value) => {
+    if (Array.isArray(value)) return value.map(decodeAll);
     if (value === null || typeof value !== "object") return value;
     if ("base64" in value) return decode(value);
-    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, arrays(inner)]));
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, decodeAll(inner)]));
   };
-  return arrays(data);
+  return decodeAll(data);
 }
 
 class Explorer {
@@ -35,11 +35,12 @@ class Explorer {
     this.draw();
   }
 
-  // The direction that the sliders show. Cosines come from a table, in which axes and diagonals are exact.
+  // The direction of the sliders. Cosines come from a table in which axes and diagonals are exact.
   get direction() {
     const cos = (degrees) => this.data.circle[2 * ((degrees % 360 + 360) % 360)], sin = (degrees) => cos(degrees - 90);
-    const around = Number(element("azimuth").value), up = Number(element("elevation").value);
-    return this.inPlane ? [cos(around), sin(around)] : [cos(up) * cos(around), cos(up) * sin(around), sin(up)];
+    const azimuth = Number(element("azimuth").value), elevation = Number(element("elevation").value);
+    const [x, y] = [cos(azimuth), sin(azimuth)];
+    return this.inPlane ? [x, y] : [cos(elevation) * x, cos(elevation) * y, sin(elevation)];
   }
 
   get threshold() {
@@ -53,11 +54,11 @@ class Explorer {
     element("name").textContent = data.name;
     element("facts").textContent = data.facts;
     element("azimuth-label").textContent = this.inPlane ? "Direction" : "Azimuth";
-    const colours = data.weighted ? `colour: weight, ${this.stage.weights.map((w) => number(w)).join(" (dark) to ")} (bright)` : "";
-    const turning = this.inPlane ? "" : "drag or use the arrow keys to turn it, scroll to zoom";
-    element("shape-hint").textContent = [turning, colours].filter(Boolean).join("; ");
-    element("transform-hint").textContent = "click to go there";
-    element("shape").classList.toggle("turns", !this.inPlane);
+    const colors = data.weighted ? `color: weight, ${this.stage.weights.map((w) => number(w)).join(" (dark) to ")} (bright)` : "";
+    const controls = this.inPlane ? "" : "drag or use the arrow keys to rotate, scroll to zoom";
+    element("shape-hint").textContent = [controls, colors].filter(Boolean).join("; ");
+    element("transform-hint").textContent = "click to select direction and height";
+    element("shape").classList.toggle("rotatable", !this.inPlane);
     const row = (name, id) => {
       const tr = element("counts").insertRow(), head = document.createElement("th");
       head.scope = "row";
@@ -71,31 +72,31 @@ class Explorer {
     for (const level of data.levels) row(level.name, `count-${level.rows}`);
   }
 
-  change(...what) {
+  change(...names) {
     if (!Object.values(this.changed).some(Boolean)) requestAnimationFrame(() => this.draw());
-    for (const name of what) this.changed[name] = true;
+    for (const name of names) this.changed[name] = true;
   }
 
   draw() {
     const { direction, threshold, changed, data, sweep } = this;
     this.changed = { direction: false, height: false, view: false };
     if (changed.direction) {
-      sweep.turn(direction);
+      sweep.setDirection(direction);
       this.jumps = sweep.jumps();
       this.row = this.nearest(direction);
     }
     const below = sweep.below(threshold);
-    if (changed.view) this.stage.look();
-    this.stage.light(direction, threshold, changed.direction);
-    this.curve = drawCurve(element("curve"), this.jumps, data.radius, data.weighted);
-    markCurve(element("curve"), this.curve, threshold, sweep.euler[below]);
-    this.placed = drawTransform(element("transform"), this.image, {
+    if (changed.view) this.stage.render();
+    this.stage.highlight(direction, threshold, changed.direction);
+    this.curveLayout = drawCurve(element("curve"), this.jumps, data.radius, data.weighted);
+    markCurve(element("curve"), this.curveLayout, threshold, sweep.euler[below]);
+    this.transformLayout = drawTransform(element("transform"), this.image, {
       radius: data.radius, threshold, row: this.row, inPlane: this.inPlane, weighted: data.weighted,
     });
-    this.say(direction, threshold, below);
+    this.updateText(direction, threshold, below);
   }
 
-  // The row of the image whose direction is closest to this one.
+  // Row of the image with the nearest direction.
   nearest(direction) {
     const { directions, dim } = this.data;
     let best = 0, largest = -Infinity;
@@ -107,7 +108,7 @@ class Explorer {
     return best;
   }
 
-  say(direction, threshold, below) {
+  updateText(direction, threshold, below) {
     const { sweep, data } = this, levels = sweep.levels;
     const counts = [below, ...sweep.counts.map((counts) => counts[below])], value = sweep.euler[below];
     const result = document.createElement("strong");
@@ -134,37 +135,37 @@ class Explorer {
     for (const id of ["azimuth", "elevation"]) element(id).addEventListener("input", () => this.change("direction"));
     element("height").addEventListener("input", () => this.change("height"));
     element("sweep").addEventListener("click", () => this.play(!this.playing));
-    element("transform").addEventListener("pointerdown", (event) => this.choose(event));
+    element("transform").addEventListener("pointerdown", (event) => this.select(event));
     new ResizeObserver(() => this.change("view")).observe(element("shape"));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       this.stage.restyle();
       this.change("view");
     });
-    if (!this.inPlane) this.listenToTurning();
+    if (!this.inPlane) this.listenToRotation();
   }
 
-  listenToTurning() {
+  listenToRotation() {
     const { stage } = this, canvas = element("shape");
     canvas.tabIndex = 0;
-    let still;
-    // What takes long to draw is drawn coarsely while it moves.
+    let timer;
+    // Large shapes are drawn coarsely while they move.
     const move = () => {
       stage.coarse = stage.slow;
-      clearTimeout(still);
-      still = setTimeout(() => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
         if (stage.coarse) this.change("view");
         stage.coarse = false;
       }, 200);
       this.change("view");
     };
-    const turn = (right, up) => {
-      stage.around -= right;
-      stage.above = Math.max(-Math.PI / 2, Math.min(Math.PI / 2, stage.above + up));
+    const rotate = (right, up) => {
+      stage.yaw -= right;
+      stage.pitch = Math.max(-Math.PI / 2, Math.min(Math.PI / 2, stage.pitch + up));
       move();
     };
     canvas.addEventListener("pointerdown", (event) => canvas.setPointerCapture(event.pointerId));
     canvas.addEventListener("pointermove", (event) => {
-      if (canvas.hasPointerCapture(event.pointerId)) turn(event.movementX * 0.008, event.movementY * 0.008);
+      if (canvas.hasPointerCapture(event.pointerId)) rotate(event.movementX * 0.008, event.movementY * 0.008);
     });
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
@@ -175,7 +176,7 @@ class Explorer {
       const step = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] }[event.key];
       if (!step) return;
       event.preventDefault();
-      turn(...step);
+      rotate(...step);
     });
     element("reset").addEventListener("click", () => {
       stage.reset();
@@ -183,9 +184,9 @@ class Explorer {
     });
   }
 
-  // Go to the direction and height of a place on the image.
-  choose(event) {
-    const { box, half } = this.placed, { data } = this, [left, top, right, bottom] = box, rows = this.image.rows;
+  // Select the direction and height of a pixel of the image.
+  select(event) {
+    const { box, half } = this.transformLayout, { data } = this, [left, top, right, bottom] = box, rows = this.image.rows;
     const row = Math.floor((event.offsetY - top) / (bottom - top) * rows);
     if (row < 0 || row >= rows || event.offsetX < left || event.offsetX > right) return;
     const threshold = (event.offsetX - left) / (right - left) * 2 * (data.radius + half) - data.radius - half;
@@ -200,7 +201,7 @@ class Explorer {
   play(on) {
     const button = element("sweep"), slider = element("height"), steps = Number(slider.max);
     this.playing = on;
-    cancelAnimationFrame(this.frame); // of a sweep that was stopped a moment ago
+    cancelAnimationFrame(this.frame); // of a previous sweep
     button.setAttribute("aria-pressed", String(on));
     button.textContent = on ? "Stop" : "Sweep the height";
     if (!on) return;

@@ -1,31 +1,31 @@
 "use strict";
 
-// The shape on its canvas: in the plane as it is, in space from a side that the mouse and the arrow keys choose.
+// The shape on its canvas. In space, the mouse and the arrow keys rotate the view.
 class Stage {
   constructor(canvas, data, sweep) {
     Object.assign(this, { canvas, data, sweep, raster: new Raster(), buffer: document.createElement("canvas") });
     this.inPlane = data.dim === 2;
     this.level = Object.fromEntries(sweep.levels.map((level, l) => [level.rows, { ...level, tops: sweep.tops[l] }]));
     const count = (rows) => this.level[rows]?.count ?? 0;
-    this.edgesFrom = 1 + sweep.size; // numbers of the simplices that can be seen: vertices from 1, then edges, then triangles
-    this.trianglesFrom = this.edgesFrom + count(2);
-    this.tops = new Uint32Array(this.trianglesFrom + count(3));
+    this.firstEdge = 1 + sweep.size; // ids of the simplices: vertices from 1, then edges, then triangles
+    this.firstTriangle = this.firstEdge + count(2);
+    this.tops = new Uint32Array(this.firstTriangle + count(3));
     this.paint = new Uint16Array(this.tops.length);
-    this.placed = new Float64Array(3 * sweep.size);
+    this.projected = new Float64Array(3 * sweep.size);
     this.measure();
-    this.tone();
+    this.assignTones();
     this.reset();
   }
 
   reset() {
-    [this.around, this.above, this.zoom] = [-1.05, 0.42, 1];
+    [this.yaw, this.pitch, this.zoom] = [-1.05, 0.42, 1];
   }
 
   restyle() {
-    Object.assign(this, tables(this.data.weighted));
+    Object.assign(this, colorTables(this.data.weighted));
   }
 
-  // The middle of the shape and how far it reaches from there.
+  // Center of the bounding box, and the largest distance from it.
   measure() {
     const { points, dim, size } = this.sweep;
     const low = new Array(dim).fill(Infinity), high = new Array(dim).fill(-Infinity);
@@ -33,18 +33,18 @@ class Stage {
       low[i % dim] = Math.min(low[i % dim], points[i]);
       high[i % dim] = Math.max(high[i % dim], points[i]);
     }
-    this.middle = low.map((value, axis) => (value + high[axis]) / 2);
-    let reach = 0;
+    this.center = low.map((value, axis) => (value + high[axis]) / 2);
+    let largest = 0;
     for (let v = 0; v < size; v++) {
       let square = 0;
-      for (let axis = 0; axis < dim; axis++) square += (points[v * dim + axis] - this.middle[axis]) ** 2;
-      reach = Math.max(reach, square);
+      for (let axis = 0; axis < dim; axis++) square += (points[v * dim + axis] - this.center[axis]) ** 2;
+      largest = Math.max(largest, square);
     }
-    this.reach = Math.sqrt(reach) || 1;
+    this.extent = Math.sqrt(largest) || 1;
   }
 
-  // Colours that do not depend on the view: weights, or lines on a surface.
-  tone() {
+  // Colors that do not depend on the view: weights, or edges on a surface.
+  assignTones() {
     const { drawn, weighted } = this.data, flat = SHADES - 3;
     let low = Infinity, high = -Infinity;
     const all = [this.sweep.weights, this.level[2]?.weights, this.level[3]?.weights];
@@ -53,49 +53,49 @@ class Stage {
     const tone = (weights, i) => Math.round(255 * (weights[i] - low) / (high - low || 1)) * SHADES + flat;
     const onSurface = drawn.triangles.length ? SHADES + flat : flat;
     for (const v of drawn.vertices) this.paint[1 + v] = weighted ? tone(all[0], v) : flat;
-    for (const e of drawn.edges) this.paint[this.edgesFrom + e] = weighted ? tone(all[1], e) : onSurface;
-    for (const t of drawn.triangles) this.paint[this.trianglesFrom + t] = weighted ? tone(all[2], t) : SHADES - 1;
+    for (const e of drawn.edges) this.paint[this.firstEdge + e] = weighted ? tone(all[1], e) : onSurface;
+    for (const t of drawn.triangles) this.paint[this.firstTriangle + t] = weighted ? tone(all[2], t) : SHADES - 1;
   }
 
-  // Rows of the view: to the right, up, towards the viewer.
+  // Rows of the view matrix: right, up, toward the viewer.
   view() {
     if (this.inPlane) return [[1, 0], [0, 1], [0, 0]];
-    const [s, c, se, ce] = [Math.sin(this.around), Math.cos(this.around), Math.sin(this.above), Math.cos(this.above)];
+    const [s, c, se, ce] = [Math.sin(this.yaw), Math.cos(this.yaw), Math.sin(this.pitch), Math.cos(this.pitch)];
     return [[-s, c, 0], [-se * c, -se * s, ce], [ce * c, ce * s, se]];
   }
 
-  // A point, or with `origin = false` an arrow, as [x, y, depth] in pixels.
+  // Project a point, or with `origin = false` a vector, to [x, y, depth] in pixels.
   project(point, origin = true) {
-    const at = origin ? point.map((value, axis) => value - this.middle[axis]) : point;
+    const at = origin ? point.map((value, axis) => value - this.center[axis]) : point;
     const [x, y, z] = this.view().map((row) => row.reduce((sum, value, axis) => sum + value * at[axis], 0) * this.pixels);
     return origin ? [x + this.width / 2, this.height / 2 - y, z] : [x, -y, z];
   }
 
-  // Draw all simplices from where the viewer is.
-  look() {
+  // Rasterize all simplices in the current view.
+  render() {
     const begin = performance.now();
-    this.fine = this.coarse ? 1 : Math.max(2, window.devicePixelRatio || 1); // drawn finer than seen, it looks smooth
+    this.fine = this.coarse ? 1 : Math.max(2, window.devicePixelRatio || 1); // supersampling, for smooth edges
     const hidden = !this.width;
     this.width = this.canvas.clientWidth;
     this.height = this.canvas.clientHeight;
-    if (!this.width || !this.height) return; // there are no images without pixels
-    if (hidden) this.restyle(); // a hidden frame has no colours
-    this.pixels = 0.43 * Math.min(this.width, this.height) / this.reach * this.zoom;
-    const { raster, sweep, placed, middle, fine } = this, { points, dim, size } = sweep;
+    if (!this.width || !this.height) return; // hidden: an image needs pixels
+    if (hidden) this.restyle(); // a hidden frame has no computed colors
+    this.pixels = 0.43 * Math.min(this.width, this.height) / this.extent * this.zoom;
+    const { raster, sweep, projected, center, fine } = this, { points, dim, size } = sweep;
     raster.resize(Math.round(this.width * fine), Math.round(this.height * fine));
     raster.clear();
     const view = this.view(), scale = this.pixels * fine, left = raster.width / 2, top = raster.height / 2;
     for (let v = 0; v < size; v++) {
       let x = 0, y = 0, z = 0;
       for (let axis = 0; axis < dim; axis++) {
-        const value = points[v * dim + axis] - middle[axis];
+        const value = points[v * dim + axis] - center[axis];
         x += view[0][axis] * value;
         y += view[1][axis] * value;
         z += view[2][axis] * value;
       }
-      placed[3 * v] = left + x * scale;
-      placed[3 * v + 1] = top - y * scale;
-      placed[3 * v + 2] = z * scale;
+      projected[3 * v] = left + x * scale;
+      projected[3 * v + 1] = top - y * scale;
+      projected[3 * v + 2] = z * scale;
     }
     this.drawTriangles();
     this.drawLines();
@@ -103,53 +103,53 @@ class Stage {
   }
 
   drawTriangles() {
-    const { raster, placed, paint, trianglesFrom, inPlane } = this, { weighted, drawn } = this.data;
+    const { raster, projected, paint, firstTriangle, inPlane } = this, { weighted, drawn } = this.data;
     const triangles = drawn.triangles;
     if (!triangles.length) return;
     const { vertices, count } = this.level[3];
     for (let i = 0; i < triangles.length; i++) {
       const t = triangles[i], a = 3 * vertices[t], b = 3 * vertices[count + t], c = 3 * vertices[2 * count + t];
       if (!inPlane) {
-        // Lit from above the viewer's left shoulder, from both sides: the order of the corners says nothing.
-        const ux = placed[b] - placed[a], uy = placed[b + 1] - placed[a + 1], uz = placed[b + 2] - placed[a + 2];
-        const vx = placed[c] - placed[a], vy = placed[c + 1] - placed[a + 1], vz = placed[c + 2] - placed[a + 2];
+        // Lit from above the viewer's left shoulder, on both sides, since the order of the corners is arbitrary.
+        const ux = projected[b] - projected[a], uy = projected[b + 1] - projected[a + 1], uz = projected[b + 2] - projected[a + 2];
+        const vx = projected[c] - projected[a], vy = projected[c + 1] - projected[a + 1], vz = projected[c + 2] - projected[a + 2];
         const x = uy * vz - uz * vy, y = uz * vx - ux * vz, z = ux * vy - uy * vx;
-        const towards = z < 0 ? -1 : 1, length = Math.sqrt(x * x + y * y + z * z) || 1;
-        const light = Math.max(0, towards * (-0.35 * x - 0.5 * y + 0.79 * z) / length);
-        const id = trianglesFrom + t, tone = paint[id] - paint[id] % SHADES;
+        const facing = z < 0 ? -1 : 1, length = Math.sqrt(x * x + y * y + z * z) || 1;
+        const light = Math.max(0, facing * (-0.35 * x - 0.5 * y + 0.79 * z) / length);
+        const id = firstTriangle + t, tone = paint[id] - paint[id] % SHADES;
         paint[id] = tone + Math.round((weighted ? 0.5 + 0.5 * light : light) * (SHADES - 1));
       }
-      raster.triangle(placed, a, b, c, trianglesFrom + t);
+      raster.triangle(projected, a, b, c, firstTriangle + t);
     }
   }
 
   drawLines() {
-    const { raster, placed, fine, edgesFrom, pixels } = this, { drawn } = this.data;
-    const surface = drawn.triangles.length > 0, nearer = this.inPlane ? 0 : 0.004 * this.reach * pixels * fine;
+    const { raster, projected, fine, firstEdge, pixels } = this, { drawn } = this.data;
+    const surface = drawn.triangles.length > 0, nearer = this.inPlane ? 0 : 0.004 * this.extent * pixels * fine;
     if (drawn.edges.length) {
       const { vertices, count } = this.level[2];
       for (const e of drawn.edges) {
-        raster.line(placed, 3 * vertices[e], 3 * vertices[count + e], edgesFrom + e, (surface ? 0.6 : 1.5) * fine, nearer);
+        raster.line(projected, 3 * vertices[e], 3 * vertices[count + e], firstEdge + e, (surface ? 0.6 : 1.5) * fine, nearer);
       }
     }
     const radius = Math.min(4, Math.max(1.3, 60 / Math.sqrt(drawn.vertices.length))) * fine;
-    for (const v of drawn.vertices) raster.disc(placed, 3 * v, 1 + v, radius, 1.5 * nearer);
+    for (const v of drawn.vertices) raster.disc(projected, 3 * v, 1 + v, radius, 1.5 * nearer);
   }
 
-  // Light up what is at or below the plane; the direction has turned, or only the height has changed.
-  light(direction, threshold, turned) {
-    if (turned) {
+  // Highlight the part at or below the plane.
+  highlight(direction, threshold, directionChanged) {
+    if (directionChanged) {
       this.tops.set(this.sweep.rank, 1);
-      for (const [rows, from] of [[2, this.edgesFrom], [3, this.trianglesFrom]]) {
+      for (const [rows, from] of [[2, this.firstEdge], [3, this.firstTriangle]]) {
         if (this.level[rows]) this.tops.set(this.level[rows].tops, from);
       }
     }
     if (!this.width || !this.height) return;
-    this.raster.colour(this.tops, this.sweep.below(threshold), this.paint, this.lit, this.unlit);
-    const { context, width, height } = fitted(this.canvas);
+    this.raster.colorize(this.tops, this.sweep.below(threshold), this.paint, this.lit, this.unlit);
+    const { context, width, height } = prepare(this.canvas);
     const foot = this.foot(direction, threshold);
     if (this.inPlane) this.shadeBelow(context, direction, foot);
-    else this.cut(direction, foot);
+    else this.blendPlane(direction, foot);
     const { raster, buffer } = this;
     [buffer.width, buffer.height] = [raster.width, raster.height];
     buffer.getContext("2d").putImageData(raster.image, 0, 0);
@@ -158,10 +158,10 @@ class Stage {
     this.drawPlane(context, direction, foot);
   }
 
-  // The point of the plane closest to the middle of the shape.
+  // The point of the plane closest to the center of the shape.
   foot(direction, threshold) {
-    const height = direction.reduce((sum, d, axis) => sum + d * this.middle[axis], 0);
-    return this.middle.map((value, axis) => value + (threshold - height) * direction[axis]);
+    const height = direction.reduce((sum, d, axis) => sum + d * this.center[axis], 0);
+    return this.center.map((value, axis) => value + (threshold - height) * direction[axis]);
   }
 
   shadeBelow(context, direction, foot) {
@@ -175,19 +175,19 @@ class Stage {
     context.fill();
   }
 
-  // Two arrows in the plane, each to the middle of a side of the sheet that is drawn of it.
-  sides(direction) {
+  // Half sides of the square that represents the plane.
+  halfSides(direction) {
     const [x, y, z] = direction, axis = Math.abs(z) > 0.9 ? [1, 0, 0] : [0, 0, 1], cross = (a, b) =>
       [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
-    const one = cross([x, y, z], axis), length = Math.hypot(...one) / (0.95 * this.reach);
+    const one = cross([x, y, z], axis), length = Math.hypot(...one) / (0.95 * this.extent);
     const first = one.map((value) => value / length);
     return [first, cross([x, y, z], first)];
   }
 
-  cut(direction, foot) {
-    const finer = (values) => values.map((value) => value * this.fine);
-    const [one, two] = this.sides(direction).map((side) => finer(this.project(side, false)));
-    this.raster.glass(finer(this.project(foot)), one, two, rgb(theme("plane")), 0.22);
+  blendPlane(direction, foot) {
+    const scaled = (values) => values.map((value) => value * this.fine);
+    const [one, two] = this.halfSides(direction).map((side) => scaled(this.project(side, false)));
+    this.raster.blend(scaled(this.project(foot)), one, two, rgb(theme("plane")), 0.22);
   }
 
   drawPlane(context, direction, foot) {
@@ -200,7 +200,7 @@ class Stage {
       context.moveTo(x - direction[1] * -far, y + direction[0] * far);
       context.lineTo(x + direction[1] * -far, y - direction[0] * far);
     } else {
-      const [one, two] = this.sides(direction).map((side) => this.project(side, false));
+      const [one, two] = this.halfSides(direction).map((side) => this.project(side, false));
       for (const [u, v] of [[1, 1], [1, -1], [-1, -1], [-1, 1]]) {
         context.lineTo(x + u * one[0] + v * two[0], y + u * one[1] + v * two[1]);
       }
@@ -209,8 +209,8 @@ class Stage {
     context.globalAlpha = this.inPlane ? 1 : 0.55;
     context.stroke();
     context.globalAlpha = 1;
-    // The arrow of the direction, from the plane upwards.
-    const [dx, dy] = this.project(direction.map((d) => d * 0.22 * this.reach / this.zoom), false), length = Math.hypot(dx, dy);
+    // Arrow in the direction, from the plane upward.
+    const [dx, dy] = this.project(direction.map((d) => d * 0.22 * this.extent / this.zoom), false), length = Math.hypot(dx, dy);
     if (length < 3) return; // it points at the viewer
     const [ex, ey] = [dx / length, dy / length];
     context.beginPath();

@@ -1,10 +1,10 @@
 "use strict";
 
-// The exact transform of one complex in one direction, by the rule of eulerscan.ect: a simplex has the height of its highest
-// vertex, and counts where that is <= the threshold.
+// The exact transform of one complex in one direction, as in eulerscan.ect: a simplex has the height of its highest vertex and
+// counts if that is <= the threshold.
 //
-// turn() sorts the vertices by height once and adds up what each of them brings along. Afterwards any height is one binary
-// search: moving the plane costs nothing, however large the shape.
+// setDirection() sorts the vertices by height and accumulates their coefficients. Afterwards any height is one binary search,
+// however large the shape.
 class Sweep {
   constructor(points, dim, levels, weights) {
     this.points = points;
@@ -16,15 +16,15 @@ class Sweep {
     this.order = new Uint32Array(this.size);
     this.rank = new Uint32Array(this.size);
     this.sorted = new Float64Array(this.size);
-    // Entry m: among the m lowest vertices and what lies below them.
+    // Entry m: for the subcomplex of the m lowest vertices.
     this.euler = new Float64Array(this.size + 1);
     this.counts = levels.map(() => new Uint32Array(this.size + 1));
-    // Rank of the highest vertex: a simplex is in if this is less than the number of vertices that are.
+    // Rank of the highest vertex: a simplex is in the subcomplex of the m lowest vertices if this is less than m.
     this.tops = levels.map((level) => new Uint32Array(level.count));
-    this.spare = new Uint32Array(this.size);
+    this.buffer = new Uint32Array(this.size);
   }
 
-  turn(direction) {
+  setDirection(direction) {
     const { points, dim, size, heights, order, rank, sorted, euler } = this;
     for (let v = 0; v < size; v++) {
       let height = 0;
@@ -60,11 +60,11 @@ class Sweep {
     }
   }
 
-  // Radix sort of the heights as 64-bit integers of the same order: stable, so that ties go by index.
+  // Radix sort of the heights as order-preserving 64-bit integers. Stable, so ties are broken by index.
   sort() {
     const { size, heights } = this;
     const bits = new Uint32Array(heights.buffer);
-    let from = this.order, to = this.spare;
+    let from = this.order, to = this.buffer;
     for (let v = 0; v < size; v++) from[v] = v;
     const starts = new Uint32Array(2048);
     for (let shift = 0; shift < 64; shift += 11) {
@@ -84,10 +84,10 @@ class Sweep {
       for (let i = 0; i < size; i++) to[starts[digit(from[i])]++] = from[i];
       [from, to] = [to, from];
     }
-    [this.order, this.spare] = [from, to];
+    [this.order, this.buffer] = [from, to];
   }
 
-  // How many vertices lie at or below a threshold.
+  // Number of vertices at or below a threshold.
   below(threshold) {
     let low = 0, high = this.size;
     while (low < high) {
@@ -98,13 +98,13 @@ class Sweep {
     return low;
   }
 
-  // Where the curve changes, to which values, and between which it stays.
+  // Heights and values of the jumps of the curve, and its range.
   jumps() {
     const { sorted, euler, size } = this, heights = [], values = [];
     let last = euler[0], low = last, high = last;
     for (let i = 0; i < size; i++) {
       const value = euler[i + 1];
-      // Of vertices at the same height the last one has the value.
+      // Among vertices at the same height, the last one has the value of the curve.
       if (value === last || (i + 1 < size && sorted[i + 1] === sorted[i])) continue;
       heights.push(sorted[i]);
       values.push(value);
@@ -116,7 +116,7 @@ class Sweep {
   }
 
   curve(direction, thresholds) {
-    this.turn(direction);
+    this.setDirection(direction);
     return Array.from(thresholds, (threshold) => this.euler[this.below(threshold)]);
   }
 }

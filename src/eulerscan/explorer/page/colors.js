@@ -12,25 +12,25 @@ function rgb(hex) {
   return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 }
 
-// A colour between the stops, for a share from 0 to 1.
-function between(stops, share) {
-  const place = Math.min(1, Math.max(0, share)) * (stops.length - 1), i = Math.min(stops.length - 2, Math.floor(place));
+// Interpolate between color stops, for a fraction from 0 to 1.
+function interpolate(stops, fraction) {
+  const at = Math.min(1, Math.max(0, fraction)) * (stops.length - 1), i = Math.min(stops.length - 2, Math.floor(at));
   const low = rgb(stops[i]), high = rgb(stops[i + 1]);
-  return low.map((c, k) => c + (high[k] - c) * (place - i));
+  return low.map((c, k) => c + (high[k] - c) * (at - i));
 }
 
 function packed([r, g, b]) {
   return ((255 << 24) | (Math.round(b) << 16) | (Math.round(g) << 8) | Math.round(r)) >>> 0;
 }
 
-// Two tables of colours, entry `tone * SHADES + shade`: of what is lit, and of what is not. Without weights tone 0 is the
-// colour of the theme, tone 1 that of edges on a surface; with weights the tones are theirs.
-function tables(weighted) {
+// Two color tables, entry `tone * SHADES + shade`: highlighted and not. Without weights, tone 0 is the color of the theme and
+// tone 1 that of edges on a surface; with weights, tones encode the weight.
+function colorTables(weighted) {
   const lit = new Uint32Array(256 * SHADES), unlit = new Uint32Array(256 * SHADES);
   const bright = rgb(theme("lit")), dull = rgb(theme("unlit"));
   for (let tone = 0; tone < 256; tone++) {
     const edge = !weighted && tone === 1 ? 0.72 : 1;
-    const on = weighted ? between(VIRIDIS, tone / 255) : bright, weight = weighted ? 0.75 + 0.35 * (tone / 255) : 1;
+    const on = weighted ? interpolate(VIRIDIS, tone / 255) : bright, weight = weighted ? 0.75 + 0.35 * (tone / 255) : 1;
     for (let shade = 0; shade < SHADES; shade++) {
       const light = (0.42 + 0.58 * (shade / (SHADES - 1))) * edge, entry = tone * SHADES + shade;
       const shine = 40 * (shade / (SHADES - 1)) ** 6 * (weighted ? 0 : edge);

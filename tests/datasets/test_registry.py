@@ -2,8 +2,9 @@ import pytest
 import tyro
 
 from eulerscan import datasets
-from eulerscan.cli.commands import data as command
+from eulerscan.cli import data as command
 from eulerscan.datasets import registry
+from eulerscan.datasets.manifolds import manifolds
 
 NAMES = "letter-low letter-med letter-high bzr cox2 dhfr mnist mnist-superpixels modelnet40 digits manifolds"
 
@@ -13,7 +14,7 @@ def test_the_names_are_those_of_the_design():
     for name in datasets.names():
         about = datasets.describe(name)
         assert about.name == name
-        assert about.what
+        assert about.content
         assert about.size
         assert about.origin
 
@@ -21,13 +22,13 @@ def test_the_names_are_those_of_the_design():
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("leter-low", "There is no data set 'leter-low'. Did you mean letter-low"),
+        ("leter-low", "'leter-low'. Did you mean letter-low"),
         ("MNIST", "Did you mean mnist"),
         ("modelnet", "Did you mean modelnet40"),
-        ("xyz", "There are letter-low, letter-med"),
+        ("xyz", "'xyz'.* letter-low, letter-med"),
     ],
 )
-def test_an_unknown_name_is_answered_with_near_ones(name, text):
+def test_an_unknown_name_suggests_similar_ones(name, text):
     with pytest.raises(ValueError, match=text):
         datasets.load(name)
 
@@ -35,20 +36,20 @@ def test_an_unknown_name_is_answered_with_near_ones(name, text):
 @pytest.mark.parametrize(
     ("name", "options", "error", "text"),
     [
-        ("mnist", {"shape": "points"}, TypeError, "mnist has no option 'shape'. Its options are form='points'"),
-        ("letter-low", {"cleaned": True}, TypeError, "letter-low has no option 'cleaned'. Its options are seed=0"),
+        ("mnist", {"shape": "points"}, TypeError, "no option 'shape'.* form='points'"),
+        ("letter-low", {"cleaned": True}, TypeError, "no option 'cleaned'.* seed=0"),
         ("mnist", {"seed": 1}, TypeError, "mnist has no option 'seed'"),
         ("bzr", {"cleaned": 1}, TypeError, "cleaned must be bool, got 1"),
         ("modelnet40", {"num_points": True}, TypeError, "num_points must be int, got True"),
-        ("modelnet40", {"num_points": 1025}, ValueError, "num_points must be from 1 to 1024, got 1025"),
-        ("modelnet40", {"num_points": 0}, ValueError, "num_points must be from 1 to 1024, got 0"),
-        ("mnist", {"form": "graphs"}, ValueError, "form must be one of points, meshes, got 'graphs'"),
-        ("digits", {"form": "mesh"}, ValueError, "form must be one of points, graphs, meshes, pixels, got 'mesh'"),
-        ("digits", {"threshold": 16}, ValueError, "threshold must be from 0 to 15, got 16"),
-        ("manifolds", {"form": "graphs"}, ValueError, "form must be one of points, meshes"),
+        ("modelnet40", {"num_points": 1025}, ValueError, "num_points must be .*1024, got 1025"),
+        ("modelnet40", {"num_points": 0}, ValueError, "num_points must be .* got 0"),
+        ("mnist", {"form": "graphs"}, ValueError, "form must be .*meshes.* got 'graphs'"),
+        ("digits", {"form": "mesh"}, ValueError, "form must be .*meshes.* got 'mesh'"),
+        ("digits", {"threshold": 16}, ValueError, "threshold must be .* got 16"),
+        ("manifolds", {"form": "graphs"}, ValueError, "form must be .*meshes.* got 'graphs'"),
         ("manifolds", {"num_shapes": 0}, ValueError, "num_shapes must be at least 1, got 0"),
         ("manifolds", {"num_points": 5, "form": "meshes"}, ValueError, "num_points must be at least 32 for meshes, got 5"),
-        ("manifolds", {"noise": -1}, ValueError, "noise must be finite and not negative, got -1.0"),
+        ("manifolds", {"noise": -1}, ValueError, "noise must be .* got -1.0"),
         ("manifolds", {"noise": "much"}, TypeError, "noise must be float, got 'much'"),
     ],
 )
@@ -64,9 +65,8 @@ def test_the_list_tells_what_is_prepared(fresh, capsys, monkeypatch):
     assert [line.split()[0] for line in lines[2:-2]] == NAMES.split()
     assert all("no" in line for line in lines[2:-2])
     assert str(fresh) in lines[-1]
-    made = registry._DESCRIPTIONS["manifolds"].make
     monkeypatch.setitem(
-        registry._DESCRIPTIONS, "mnist", registry.Description("mnist", "", "", "", lambda *, form="points": made("mnist"))
+        registry._DESCRIPTIONS, "mnist", registry.Description("mnist", "", "", "", lambda *, form="points": manifolds("mnist"))
     )
     datasets.load("mnist")
     command.list_datasets()

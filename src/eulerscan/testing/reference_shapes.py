@@ -1,4 +1,4 @@
-"""Shapes whose transform is known."""
+"""Shapes with a known transform."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..complexes import Complex
 
 @dataclass(frozen=True)
 class KnownShape:
-    """A complex together with what is known about its transform.
+    """A complex with known values of its transform.
 
     Attributes:
         complex: One complex.
         euler: Its Euler characteristic.
-        between: Value of every curve from the lowest vertex up to, not including, the highest, for shapes where
-            that is one number in every direction; ``None`` for the others.
+        between: Value of every curve from the lowest vertex up to, but not including, the highest, if that is the same number
+            in all directions; else ``None``.
     """
 
     complex: Complex
@@ -27,9 +27,9 @@ class KnownShape:
     between: int | None = None
 
     def transform(self, directions: Tensor, thresholds: Tensor) -> Tensor:
-        """The exact transform ``[1, T, H]`` by reasoning about the shape, not by counting simplices."""
+        """The exact transform ``[1, T, H]``, derived from the topology of the shape, not by counting simplices."""
         if self.between is None:
-            raise ValueError("between is not known for this shape: its curves differ from direction to direction.")
+            raise ValueError("between is not known for this shape: its curves differ between directions.")
         heights = self.complex.points @ directions.T
         lowest, highest = (bound[:, None] for bound in (heights.amin(dim=0), heights.amax(dim=0)))
         inside = torch.where(thresholds >= lowest, self.between, 0)
@@ -51,7 +51,7 @@ def known_shapes(dtype: torch.dtype = torch.float64) -> dict[str, KnownShape]:
 
 
 def point(dim: int = 2, *, dtype: torch.dtype = torch.float64) -> KnownShape:
-    """A single vertex, a little off the origin."""
+    """A single vertex near the origin."""
     return KnownShape(Complex(torch.full((1, dim), 0.1, dtype=dtype)), euler=1, between=1)
 
 
@@ -62,13 +62,13 @@ def segment(*, dtype: torch.dtype = torch.float64) -> KnownShape:
 
 
 def cycle(n: int, *, dtype: torch.dtype = torch.float64) -> KnownShape:
-    """A regular polygon: an arc until its highest vertex closes it."""
+    """A regular polygon: below its highest vertex it is an arc."""
     here = torch.arange(n)
     return KnownShape(Complex(_polygon(n, dtype), [torch.stack([here, (here + 1) % n])]), euler=0, between=1)
 
 
 def disc(n: int, *, dtype: torch.dtype = torch.float64) -> KnownShape:
-    """A regular polygon filled by triangles around its centre: of one piece from the first vertex on."""
+    """A regular polygon filled with triangles around its center: every sublevel set is contractible."""
     here = torch.arange(n)
     points = torch.cat([_polygon(n, dtype), torch.zeros(1, 2, dtype=dtype)])
     triangles = torch.stack([here, (here + 1) % n, torch.full((n,), n)])
@@ -76,7 +76,7 @@ def disc(n: int, *, dtype: torch.dtype = torch.float64) -> KnownShape:
 
 
 def sphere(subdivisions: int = 2, *, dtype: torch.dtype = torch.float64) -> KnownShape:
-    """An octahedron, each triangle split into four and pushed out, again and again. A cap until its top closes it."""
+    """A subdivided octahedron, projected to the unit sphere: below its highest vertex it is a disc."""
     points = torch.tensor([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]], dtype=dtype)
     corners = [[x, y, z] for x in (0, 1) for y in (2, 3) for z in (4, 5)]
     triangles = torch.tensor(corners).T
@@ -86,7 +86,7 @@ def sphere(subdivisions: int = 2, *, dtype: torch.dtype = torch.float64) -> Know
 
 
 def torus(n: int = 12, m: int = 8, *, dtype: torch.dtype = torch.float64) -> KnownShape:
-    """A ring in space, ``n`` vertices around by ``m`` across."""
+    """A torus in space with ``n`` by ``m`` vertices."""
     u, v = torch.meshgrid(_angles(n, dtype), _angles(m, dtype), indexing="ij")
     radius = 0.7 + 0.3 * v.cos()
     points = torch.stack([radius * u.cos(), radius * u.sin(), 0.3 * v.sin()], dim=-1).reshape(-1, 3)
@@ -96,7 +96,7 @@ def torus(n: int = 12, m: int = 8, *, dtype: torch.dtype = torch.float64) -> Kno
 
 
 def moebius(n: int = 15, *, dtype: torch.dtype = torch.float64) -> KnownShape:
-    """A band of ``n`` quadrilaterals with half a twist."""
+    """A Möbius strip of ``n`` quadrilaterals."""
     angle = _angles(n, dtype)
     rims = []
     for side in (-0.3, 0.3):
@@ -104,9 +104,9 @@ def moebius(n: int = 15, *, dtype: torch.dtype = torch.float64) -> KnownShape:
         rims.append(torch.stack([radius * angle.cos(), radius * angle.sin(), side * (angle / 2).sin()], dim=-1))
     here = torch.arange(n)
     ahead = (here + 1) % n
-    # Around once, the band has turned over: the last quadrilateral joins each rim to the other one.
-    turned = torch.where(here == n - 1, n, 0)
-    triangles = _quads(here, (ahead + turned), here + n, (ahead + n - turned))
+    # The strip has half a twist: the last quadrilateral joins each rim to the other one.
+    twist = torch.where(here == n - 1, n, 0)
+    triangles = _quads(here, ahead + twist, here + n, ahead + n - twist)
     return KnownShape(Complex(torch.cat(rims), [triangles]).closure(), euler=0)
 
 
@@ -118,7 +118,7 @@ def random_graph(
     generator: torch.Generator | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> KnownShape:
-    """Points in the cube with the given number of different edges between them."""
+    """Random points in a cube with the given number of distinct edges."""
     pairs = torch.combinations(torch.arange(num_vertices)).T
     chosen = torch.randperm(pairs.shape[1], generator=generator)[:num_edges]
     if len(chosen) < num_edges:
@@ -137,16 +137,16 @@ def _polygon(n: int, dtype: torch.dtype) -> Tensor:
 
 
 def _quads(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Tensor:
-    """Two triangles ``[3, 2 n]`` for each quadrilateral with the corners a, b, d, c around."""
+    """Split quadrilaterals with corners a, b, d, c, in this order, into triangles ``[3, 2 n]``."""
     return torch.cat([torch.stack([a, b, c]), torch.stack([b, d, c])], dim=1)
 
 
 def _subdivide(points: Tensor, triangles: Tensor) -> tuple[Tensor, Tensor]:
-    """Four triangles for each, new vertices pushed out to the unit sphere."""
+    """Split each triangle into four, with new vertices on the unit sphere."""
     a, b, c = triangles
     edges = torch.cat([torch.stack(pair).sort(dim=0).values for pair in ((a, b), (b, c), (a, c))], dim=1)
     unique, inverse = torch.unique(edges, dim=1, return_inverse=True)
-    middles = torch.nn.functional.normalize(points[unique[0]] + points[unique[1]], dim=1)
+    midpoints = torch.nn.functional.normalize(points[unique[0]] + points[unique[1]], dim=1)
     ab, bc, ac = (inverse + len(points)).view(3, -1)
     parts = [torch.stack(t) for t in ((a, ab, ac), (b, ab, bc), (c, bc, ac), (ab, bc, ac))]
-    return torch.cat([points, middles]), torch.cat(parts, dim=1)
+    return torch.cat([points, midpoints]), torch.cat(parts, dim=1)

@@ -1,0 +1,195 @@
+"""Plots of shapes: points, edges and triangles in the plane or in space, with weights as colors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._imports import require
+from ..complexes import Shape, as_complex
+from ..complexes.boundary import outer_triangles
+from .figures import SEQUENTIAL, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_TRIANGLES_WITH_EDGES = 500  # edges of more would hide the shading of a surface
+# Larger shapes are simplified and rasterized: single simplices are not visible, and vector files would be huge.
+LARGE = 50_000  # simplices
+PIXELS = 800  # of an image, along the longest side of a weighted shape in the plane
+CELLS = 96  # along the longest side of a shape in space: vertices in the same cell are merged
+PATH_SIZE = 1000  # simplices per path
+
+
+def plot_shape(
+    shape: Shape, ax: Axes | None = None, *, color: str = "C0", size: float | None = None, weight_bar: bool = False
+) -> Axes:
+    """Plot one complex in the plane or in space.
+
+    Tetrahedra are drawn as their outer surface.
+
+    Args:
+        shape: One complex, or anything :func:`as_complex` understands.
+        ax: Axes to draw on, with ``projection="3d"`` for shapes in space. Default: new ones.
+        color: Color of an unweighted shape. Weights are shown as colors, of triangles in the plane and of vertices otherwise.
+        size: Size of the points. Default: smaller for more points.
+        weight_bar: Whether to add a colorbar for the weights.
+    """
+    complex = as_complex(shape)
+    if complex.num_complexes != 1:
+        raise ValueError(f"shape must be one complex to be drawn, got {complex.num_complexes}. Choose one: shape[0]")
+    if complex.dim not in (2, 3):
+        raise ValueError(f"shape must be in the plane or in space to be drawn, got points of dimension {complex.dim}.")
+    ax = ax or new_axes(projection="3d" if complex.dim == 3 else None)
+    points = complex.points.detach().cpu().numpy()
+    levels = {len(s): s.cpu().numpy() for s in complex.simplices if s.numel()}
+    visible = outer_triangles(complex).cpu().numpy()
+    if 3 in levels:
+        levels[3] = levels[3][:, visible]
+    size = max(2.0, min(16.0, 1600 / max(1, len(points)))) if size is None else size
+    if complex.weights is None:
+        _draw_plain(ax, points, levels, color, size)
+    else:
+        weights = {1: complex.weights[0]} | dict(zip(complex.rows, complex.weights[1:], strict=True))
+        arrays = {rows: values.detach().cpu().numpy() for rows, values in weights.items()}
+        mappable = _draw_weighted(ax, points, levels, arrays[1], arrays[3][visible] if 3 in levels else None, size)
+        if weight_bar:
+            ax.figure.colorbar(mappable, ax=ax, label="weight", fraction=0.05)
+    ax.set_aspect("equal")
+    return ax
+
+
+def _draw_plain(ax: Any, points: Any, levels: dict[int, Any], color: str, size: float) -> None:
+    """Triangles and edges in one color; points if there are no triangles. ``levels`` maps rows to simplices ``[rows, n]``."""
+    collections = require("matplotlib.collections", extra="plot")
+    in_space, large = points.shape[1] == 3, _is_large(points, levels)
+    if large and in_space and levels:
+        points, levels = _merge_vertices(points, levels)
+    if 3 in levels and in_space:
+        _draw_surface(ax, points[levels[3].T], color, alpha=0.5 if levels[3].shape[1] <= MAX_TRIANGLES_WITH_EDGES else 1.0)
+    elif 3 in levels and large:
+        _draw_paths(ax, points, levels[3], facecolors=color, alpha=0.25, linewidths=0)
+    elif 3 in levels:
+        ax.add_collection(collections.PolyCollection(points[levels[3].T], facecolors=color, alpha=0.25, linewidths=0))
+    width = 0.4 if 3 in levels else 0.8
+    if 2 in levels and in_space and not (3 in levels and levels[3].shape[1] > MAX_TRIANGLES_WITH_EDGES):
+        lines = require("mpl_toolkits.mplot3d.art3d", extra="plot").Line3DCollection
+        ax.add_collection(lines(points[levels[2].T], colors=color, linewidths=width, rasterized=large))
+    elif 2 in levels and not in_space and large:
+        _draw_paths(ax, points, levels[2], facecolors="none", edgecolors=color, linewidths=width)
+    elif 2 in levels and not in_space:
+        ax.add_collection(collections.LineCollection(points[levels[2].T], colors=color, linewidths=width))
+    if 3 not in levels:
+        ax.scatter(*points.T, s=size, linewidths=0, color=color, rasterized=large)
+    elif not in_space:
+        ax.autoscale_view()
+
+
+def _draw_surface(ax: Any, corners: Any, color: str, alpha: float) -> None:
+    """Triangles ``[n, 3, 3]`` in space, lit from both sides, since the order of the corners is arbitrary."""
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals = normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), np.finfo(normals.dtype).tiny)
+    light = np.abs(normals @ (np.array([0.35, -0.55, 0.75]) / np.linalg.norm([0.35, -0.55, 0.75])))
+    base = np.array(require("matplotlib.colors", extra="plot").to_rgb(color))
+    colors = base * (0.45 + 0.55 * light[:, None]) + 0.25 * light[:, None] ** 8 * (1 - base)
+    collection = require("mpl_toolkits.mplot3d.art3d", extra="plot").Poly3DCollection
+    # Edges in the color of their triangle close the seams.
+    ax.add_collection(collection(corners, facecolors=colors, edgecolors=colors, linewidths=0.1, alpha=alpha, rasterized=True))
+    ax.auto_scale_xyz(*corners.reshape(-1, 3).T)
+
+
+def _draw_weighted(
+    ax: Any, points: Any, levels: dict[int, Any], vertex_weights: Any, triangle_weights: Any, size: float
+) -> Any:
+    """Triangles in the plane colored by weight; otherwise the vertices, on gray edges. Returns the mappable."""
+    large = _is_large(points, levels)
+    if 3 in levels and points.shape[1] == 2:
+        style: dict[str, Any] = {"edgecolors": "face", "linewidth": 0.2}
+        if large:
+            return _draw_weighted_triangles(ax, points, levels[3], triangle_weights, **style)
+        triangles = levels[3].T
+        return ax.tripcolor(*points.T, triangles, facecolors=triangle_weights, cmap=SEQUENTIAL, rasterized=True, **style)
+    if 2 in levels and 3 not in levels:
+        _draw_plain(ax, points, {2: levels[2]}, "0.75", 0)
+    return ax.scatter(*points.T, c=vertex_weights, cmap=SEQUENTIAL, s=size, linewidths=0, rasterized=large)
+
+
+def _is_large(points: Any, levels: dict[int, Any]) -> bool:
+    return bool(len(points) + sum(columns.shape[1] for columns in levels.values()) > LARGE)
+
+
+def _draw_paths(ax: Any, points: Any, columns: Any, **style: Any) -> None:
+    """Edges or triangles in the plane, ``[2 or 3, n]``, in few paths. The picture is the same as with single ones."""
+    corners = _counterclockwise(points[columns.T])
+    paths = [_path(corners[i : i + PATH_SIZE]) for i in range(0, len(corners), PATH_SIZE)]
+    collection = require("matplotlib.collections", extra="plot").PathCollection(paths, rasterized=True, **style)
+    collection.set_transform(ax.transData)
+    ax.add_collection(collection)
+
+
+def _draw_weighted_triangles(ax: Any, points: Any, triangles: Any, weights: Any, **style: Any) -> Any:
+    """Triangles in the plane ``[3, n]`` colored by weight ``[n]``. Returns the mappable.
+
+    Triangles smaller than a pixel are drawn as an image, each pixel the mean of their weights.
+    """
+    colors = {"cmap": SEQUENTIAL, "vmin": float(weights.min()), "vmax": float(weights.max()), "rasterized": True}
+    low, extent = points.min(axis=0), np.ptp(points, axis=0)
+    side = float(extent.max()) / PIXELS or 1.0
+    corners = ((points - low) / side).T[:, triangles]  # [2, 3, n]
+    small = (np.ptp(corners, axis=1) <= 1).all(axis=0)
+    mappable = None
+    if not small.all():
+        mappable = ax.tripcolor(*points.T, triangles[:, ~small].T, facecolors=weights[~small], **style, **colors)
+    if small.any():
+        columns, rows = np.maximum(1, np.ceil(extent / side - 1e-6)).astype(np.int64)
+        sums, counts = np.zeros(rows * columns), np.zeros(rows * columns)
+        corners, weights = corners[..., small], weights[small]
+        centers = corners.mean(axis=1)
+        for samples in (centers, *((centers + corners[:, i]) / 2 for i in range(3))):
+            column, row = np.minimum(samples.astype(np.int64), [[columns - 1], [rows - 1]])
+            pixels = row * columns + column
+            sums += np.bincount(pixels, weights, minlength=len(sums))
+            counts += np.bincount(pixels, minlength=len(counts))
+        means = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0).reshape(rows, columns)
+        right, top = low + side * np.array([columns, rows])
+        extent = (low[0], right, low[1], top)
+        mappable = ax.imshow(means, extent=extent, origin="lower", interpolation="nearest", zorder=1, **colors)
+        mappable.sticky_edges.x.clear()  # the usual margin around a shape
+        mappable.sticky_edges.y.clear()
+    ax.autoscale_view()
+    return mappable
+
+
+def _merge_vertices(points: Any, levels: dict[int, Any]) -> tuple[Any, dict[int, Any]]:
+    """Merge the vertices in each cell of a grid into their mean. Degenerate and duplicate simplices are removed."""
+    low = points.min(axis=0)
+    side = float((points.max(axis=0) - low).max()) / CELLS or 1.0
+    keys = np.ravel_multi_index(((points - low) / side).astype(np.int64).T, (CELLS + 1,) * points.shape[1])
+    _, cells, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    means = np.stack([np.bincount(cells, axis) / counts for axis in points.T], axis=1)
+    merged = {}
+    for rows, columns in levels.items():
+        simplices = np.sort(cells[columns], axis=0)
+        simplices = simplices[:, (simplices[1:] != simplices[:-1]).all(axis=0)]
+        if simplices.size:
+            merged[rows] = np.unique(simplices, axis=1)
+    return means, merged
+
+
+def _counterclockwise(corners: Any) -> Any:
+    """Orient triangles ``[n, 3, 2]``: in one path, overlapping ones of opposite orientation would cancel."""
+    if corners.shape[1] == 3:
+        (a, b), (c, d) = (corners[:, 1] - corners[:, 0]).T, (corners[:, 2] - corners[:, 0]).T
+        clockwise = a * d < b * c
+        corners[clockwise] = corners[clockwise, ::-1]
+    return corners
+
+
+def _path(corners: Any) -> Any:
+    """Edges or triangles ``[n, 2 or 3, 2]`` as one path."""
+    path = require("matplotlib.path", extra="plot").Path
+    codes = [path.MOVETO, path.LINETO]
+    if corners.shape[1] == 3:
+        corners, codes = corners[:, [0, 1, 2, 0]], [path.MOVETO, path.LINETO, path.LINETO, path.CLOSEPOLY]
+    return path(corners.reshape(-1, 2), np.tile(np.array(codes, dtype=np.uint8), len(corners)))
