@@ -90,7 +90,7 @@ def test_arrays_of_numpy_may_join_the_points(tmp_path):
     assert es.read(written(tmp_path, "b.npz", solid)).counts == (5, 6, 4, 1)
 
 
-@pytest.mark.parametrize("format", ["png", "tiff", "bmp"])
+@pytest.mark.parametrize("format", ["png", "tiff", "bmp", "gif", "webp"])
 def test_images_are_read_with_the_options_of_from_image(format, tmp_path):
     path = written(tmp_path, f"ring.{format}", picture(format))
     assert es.read(path).euler_characteristic().tolist() == [0]
@@ -98,7 +98,7 @@ def test_images_are_read_with_the_options_of_from_image(format, tmp_path):
     assert es.read(path, spacing=0.5, dtype=torch.float64).points.dtype == torch.float64
 
 
-@pytest.mark.parametrize("format", ["png", "tiff", "bmp"])
+@pytest.mark.parametrize("format", ["png", "tiff", "bmp", "gif", "webp"])
 def test_dark_shapes_are_read_inverted(format, tmp_path):
     path = written(tmp_path, f"ring.{format}", picture(format, 255 - RING))
     for options in ({}, {"pixels": "vertices"}, {"weighted": True, "threshold": 0.3}):
@@ -111,6 +111,25 @@ def test_the_paper_of_a_drawing_may_be_transparent(tmp_path):
     drawing.putalpha(Image.fromarray(RING))
     drawing.save(tmp_path / "ring.png")
     assert es.read(tmp_path / "ring.png", invert=True).counts == from_image(RING).counts
+
+
+def test_the_first_frame_of_an_animation_is_read(tmp_path):
+    frames = [Image.fromarray(RING), Image.new("L", (8, 9), 255)]
+    for name in ("ring.gif", "ring.webp"):
+        frames[0].save(tmp_path / name, save_all=True, append_images=frames[1:], lossless=True)
+        assert es.read(tmp_path / name).counts == from_image(RING).counts
+
+
+@pytest.mark.parametrize("format", ["gif", "webp"])
+def test_a_broken_animation_is_named(format, tmp_path):
+    content = picture(format)
+    with pytest.raises(ValueError, match=f"broken.{format}"):
+        es.read(written(tmp_path, f"broken.{format}", content[: len(content) // 2]))
+
+
+def test_images_are_cleaned_while_they_are_read(tmp_path):
+    path = written(tmp_path, "ring.png", picture("png"))
+    assert es.read(path, fill_holes=True, outline="contour").euler_characteristic().tolist() == [1]
 
 
 def test_a_jpeg_is_read(tmp_path):

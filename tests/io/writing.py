@@ -54,7 +54,7 @@ def written(folder, name, content):
 
 def picture(format, array=RING):
     buffer = io.BytesIO()
-    Image.fromarray(array).save(buffer, format=format)
+    Image.fromarray(array).save(buffer, format=format, **{"lossless": True} if format == "webp" else {})
     return buffer.getvalue()
 
 

@@ -11,8 +11,9 @@ EXTENSIONS = {
     **{f".{name}": name for name in ("obj", "ply", "off", "stl", "glb", "gltf", "npy", "npz", "xyz", "csv", "graphml", "gml")},
     **{".tps": "tps", ".tsv": "csv", ".txt": "csv"},
     **{".png": "png", ".tif": "tiff", ".tiff": "tiff", ".jpg": "jpeg", ".jpeg": "jpeg", ".bmp": "bmp"},
+    **{".gif": "gif", ".webp": "webp"},
 }
-IMAGES = ("png", "tiff", "jpeg", "bmp")
+IMAGES = ("png", "tiff", "jpeg", "bmp", "gif", "webp")
 _MESHES = ("ply", "off", "stl", "glb")
 READABLE: tuple[str, ...] = tuple(sorted(EXTENSIONS))
 """The file extensions that :func:`read` supports."""
@@ -25,6 +26,8 @@ _SIGNATURES = {
     "jpeg": (b"\xff\xd8\xff",),
     "tiff": (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"),
     "bmp": (b"BM",),
+    "gif": (b"GIF87a", b"GIF89a"),
+    "webp": (b"RIFF",),
     "npy": (b"\x93NUMPY",),
     "npz": (b"PK\x03\x04", b"PK\x05\x06"),
     "glb": (b"glTF",),
@@ -75,9 +78,10 @@ def _check(content: bytes, format: str | None, extension: str) -> str:
 def detect(content: bytes) -> str | None:
     """The format of a file, if its content is unmistakable."""
     size = len(content)
+    # Two letters are too short a signature, but a BMP file also stores its size; RIFF is a container of other formats too.
+    doubts = {"bmp": int.from_bytes(content[2:6], "little") != size, "webp": content[8:12] != b"WEBP"}
     for format, signatures in _SIGNATURES.items():
-        # Two letters are too short a signature, but a BMP file also stores its size.
-        if content.startswith(signatures) and (format != "bmp" or int.from_bytes(content[2:6], "little") == size):
+        if content.startswith(signatures) and not doubts.get(format, False):
             return format
     if size >= 84 and size == 84 + 50 * int.from_bytes(content[80:84], "little"):
         return "stl"

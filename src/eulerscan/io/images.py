@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import warnings
@@ -15,6 +16,9 @@ from .._validation import check_bool
 from ..complexes import Complex
 from ..convert.images import from_image, gray_pages, has_light_corners, stack_pages
 from .formats import IMAGES, File, load
+
+
+IMAGE_OPTIONS = tuple(name for name in inspect.signature(from_image).parameters if name != "image")
 
 
 def read_image(file: File, *, invert: bool = False, dtype: torch.dtype | None = None, **options: Any) -> Complex:

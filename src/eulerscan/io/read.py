@@ -11,7 +11,7 @@ from ..complexes import Complex
 from .arrays import read_arrays
 from .formats import IMAGES, File, load
 from .graphs import read_graph
-from .images import read_image
+from .images import IMAGE_OPTIONS, read_image
 from .landmarks import is_specimen, read_landmarks, read_specimen
 from .mesh import read_mesh
 from .obj import read_obj
@@ -26,7 +26,7 @@ READERS: dict[str, tuple[Callable[..., Complex], tuple[str, ...]]] = {
     **dict.fromkeys(("csv", "tps"), (read_landmarks, ())),
     "specimen": (read_specimen, ()),
     **dict.fromkeys(("graphml", "gml"), (read_graph, ("positions",))),
-    **dict.fromkeys(IMAGES, (read_image, ("threshold", "weighted", "pixels", "spacing", "invert"))),
+    **dict.fromkeys(IMAGES, (read_image, IMAGE_OPTIONS)),
 }
 
 
@@ -46,7 +46,8 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
       whose first line names x1, y1, x2, y2, ... ``path/name`` reads a single specimen, and
       :func:`~eulerscan.io.list_shapes` lists them.
     - Graphs with node positions: GraphML, GML. Option ``positions`` of :func:`from_networkx`.
-    - Images: PNG, TIFF, JPEG, BMP. Options of :func:`from_image`.
+    - Images: PNG, TIFF, JPEG, BMP, GIF, WebP, of 8 or 16 bits. Options of :func:`from_image`. The pages of a TIFF file are a
+      volume; of an animation the first frame is read. Transparent pixels are background.
 
     Outputs of our own commands, such as figures and tables of transforms, are rejected.
 
