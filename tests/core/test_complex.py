@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import eulerscan as es
 from eulerscan import testing
+from eulerscan.complexes.normalize import centroids
 
 
 def parts(complex):
@@ -126,8 +127,17 @@ def test_selecting_does_not_loop_over_complexes():
 
 
 @given(batches())
-def test_the_unit_ball_is_centered_and_has_radius_one(complex):
+def test_the_unit_ball_has_its_centroid_at_the_origin_and_radius_one(complex):
     ball = complex.normalized("unit_ball")
+    torch.testing.assert_close(centroids(ball.packed), torch.zeros(len(ball), ball.dim).double(), atol=1e-12, rtol=0)
+    for b in range(ball.num_complexes):
+        if len(torch.unique(complex[b].points, dim=0)) > 1:
+            torch.testing.assert_close(ball[b].points.norm(dim=1).max(), torch.tensor(1.0, dtype=torch.float64))
+
+
+@given(batches())
+def test_the_unit_ball_about_the_vertices_has_their_mean_at_the_origin_and_radius_one(complex):
+    ball = complex.normalized("vertices")
     for b in range(ball.num_complexes):
         points, given_points = ball[b].points, complex[b].points
         if len(points):
@@ -139,12 +149,11 @@ def test_the_unit_ball_is_centered_and_has_radius_one(complex):
 def test_centered_shapes_have_their_mean_at_the_origin_and_keep_their_size():
     square = torch.tensor([[0.0, 0], [2, 0], [2, 2], [0, 2]])
     triangle = torch.tensor([[0.0, 0], [3, 0], [0, 3]])
-    shapes = es.collate([es.Complex(square + 100), es.Complex(triangle - 7, [torch.tensor([[0, 1], [1, 2]])])]).normalized(
-        "center"
-    )
+    filled = es.Complex(triangle - 7, [torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.tensor([[0], [1], [2]])])
+    shapes = es.collate([es.Complex(square + 100), filled]).normalized("center")
     assert shapes[0].points.tolist() == [[-1, -1], [1, -1], [1, 1], [-1, 1]]
     assert shapes[1].points.tolist() == [[-1, -1], [2, -1], [-1, 2]]
-    assert shapes.simplices[0].tolist() == [[4, 5], [5, 6]]
+    assert shapes.simplices[0].tolist() == [[4, 5, 6], [5, 6, 4]]
 
 
 @given(batches())
