@@ -20,7 +20,7 @@ from eulerscan.cli.main import main
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "_made" not in path.parts)
-TEXTS = [*PAGES, *ROOT.glob("*.md"), ROOT / "results/README.md"]
+TEXTS = [*PAGES, *ROOT.glob("*.md"), *(ROOT / "results").glob("*.md")]
 # Pages whose commands are quick enough to run in order, together with their Python. Commands of other pages are only parsed.
 RUN = {"guides/files.md"}
 # Pages whose Python needs a cluster, so it is only compiled.
@@ -164,7 +164,7 @@ def documented() -> list[str]:
             if kind in ("py:module", "currentmodule"):
                 module = name
             elif kind.startswith("auto"):
-                names.append(f"{module}.{name}")
+                names.append(name if name.startswith("eulerscan.") else f"{module}.{name}")
     return names
 
 
