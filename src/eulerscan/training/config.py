@@ -47,9 +47,9 @@ class ModelConfig:
         radius: Largest height.
         scale: Steepness of the sigmoid; the paper uses 200. Default: it rises over one step between thresholds.
         random_directions: Start from random directions, drawn from the seed, instead of evenly spread ones.
-        learn_directions: Learn the directions.
-        learn_thresholds: Learn the thresholds.
-        learn_scale: Learn the scale.
+        learn_directions: Learn the directions. Default: yes.
+        learn_thresholds: Learn the thresholds. Default: no.
+        learn_scale: Learn the scale. Default: no.
         normalize: unit_ball centers each shape and scales it to norm 1, center keeps its size, None keeps its coordinates. Give
             a radius unless it is unit_ball.
         divide_by: Divide the transform of each shape by its number of vertices or simplices, or by its peak.
@@ -58,10 +58,10 @@ class ModelConfig:
         channels: Output channels of the convolutions (cnn).
         hidden: Sizes of the hidden layers.
         dropout: Dropout probability.
-        batch_norm: Add batch normalization (cnn, mlp). The paper has none.
-        circular: Pad the axis of directions circularly (cnn).
+        batch_norm: Add batch normalization (cnn, mlp). Default: no, as in the paper.
+        circular: Pad the axis of directions circularly (cnn). Default: no.
         num_rings: Number of rings around the third axis that the directions form, each a channel (cnn, in space).
-        conv_activation: Add a ReLU after each convolution (cnn). The published code had none.
+        conv_activation: Add a ReLU after each convolution (cnn). Default: yes. The published code had none.
     """
 
     model: str = "cnn"
