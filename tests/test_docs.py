@@ -92,6 +92,18 @@ def check_outputs(text: str, namespace: dict[str, object], name: str) -> None:
 
 @pytest.mark.parametrize("page", named([page for page in TEXTS if blocks(page, *SHELLS)]))
 def test_every_command_on_a_page_is_understood(page, monkeypatch):
+    check_commands([words for _, text in blocks(page, *SHELLS) for words in command_lines(text)], monkeypatch)
+
+
+def test_the_commands_of_the_demo_are_understood(monkeypatch):
+    lines = (ROOT / "Makefile").read_text("utf-8").replace("\\\n", " ").splitlines()
+    commands = [line.partition("$(BIN)/eulerscan ")[2] for line in lines if "$(BIN)/eulerscan " in line]
+    assert len(commands) >= 2
+    check_commands([shlex.split(command) for command in commands], monkeypatch)
+
+
+def check_commands(expected: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parse command lines, without running them."""
     calls = []
 
     def recorded(name):
@@ -105,7 +117,6 @@ def test_every_command_on_a_page_is_understood(page, monkeypatch):
 
     load = commands.load
     monkeypatch.setattr(commands, "load", recorded)
-    expected = [words for _, text in blocks(page, *SHELLS) for words in command_lines(text)]
     for words in expected:
         with pytest.raises(SystemExit) as exit:
             main(words)
