@@ -97,9 +97,9 @@ def test_every_command_on_a_page_is_understood(page, monkeypatch):
 
 def test_the_commands_of_the_demo_are_understood(monkeypatch):
     lines = (ROOT / "Makefile").read_text("utf-8").replace("\\\n", " ").splitlines()
-    commands = [line.partition("$(BIN)/eulerscan ")[2] for line in lines if "$(BIN)/eulerscan " in line]
-    assert len(commands) >= 2
-    check_commands([shlex.split(command) for command in commands], monkeypatch)
+    found = [line.partition("$(BIN)/eulerscan ")[2] for line in lines if "$(BIN)/eulerscan " in line]
+    assert len(found) >= 2
+    check_commands([shlex.split(line) for line in found], monkeypatch)
 
 
 def check_commands(expected: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
