@@ -424,7 +424,7 @@ def test_a_csv_file_is_read_with_the_settings_beside_it(listing, tmp_path):
 
 
 def test_paths_may_be_strings(folder, listing, tmp_path):
-    assert list_shapes([str(folder)], besides=[str(folder / "a")]).names == [n for n in listing.names if not n.startswith("a/")]
+    assert list_shapes([str(folder)], exclude=[str(folder / "a")]).names == [n for n in listing.names if not n.startswith("a/")]
     transform_files(listing, SMALL, str(tmp_path / "a.npz"))
     transform_folder(listing, SMALL, str(tmp_path / "out"))
     assert load_transforms(str(tmp_path / "a.npz")).names == load_transforms(str(tmp_path / "out")).names
@@ -482,7 +482,7 @@ def test_links_that_lead_nowhere_are_reported(tmp_path):
         (folder / "gone.txt.bak").symlink_to(tmp_path / "nothing")
     except OSError:
         pytest.skip("no links here")
-    listing = list_shapes([folder], besides=[tmp_path / "out"])
+    listing = list_shapes([folder], exclude=[tmp_path / "out"])
     assert listing.names == ["0000.ply", "0001.ply", "sound.ply"]
     why = "broken link."
     assert sorted(listing.failures) == [(Path("gone.ply"), why), (Path("loop.ply"), why)]

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from tyro.conf import Positional, arg
 
@@ -14,8 +14,16 @@ from ..complexes import Complex
 from ..io import READABLE, Failure, Listing, list_shapes, read
 from ..io.formats import EXTENSIONS, IMAGES
 from ..io.images import has_light_background
+from .help import OPTIONAL
 
+T = TypeVar("T")
+Maybe = Annotated[T | None, OPTIONAL]  # for arguments with default None
+Output = Annotated[Path, arg(aliases=["-o"])]
+MaybeOutput = Annotated[Path | None, OPTIONAL, arg(aliases=["-o"])]
+Data = Annotated[tuple[str, ...], arg(metavar="NAME=VALUE ...", help_behavior_hint="(optional)")]
 Files = Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...", help_behavior_hint="(required)")]
+Shapes = Annotated[Files, arg(metavar="SHAPE ...")]
+OneShape = Annotated[Positional[Path], arg(metavar="SHAPE")]
 Run = Annotated[Positional[Path], arg(metavar="RUN")]
 
 
@@ -43,9 +51,9 @@ def check_output(path: Path | None, overwrite: bool) -> None:
         raise FileExistsError(f"{path} exists already. Use --overwrite to replace it.")
 
 
-def find_files(files: Sequence[Path], *, besides: Sequence[Path] = (), sort: bool = False, quiet: bool = False) -> Listing:
+def find_files(files: Sequence[Path], *, exclude: Sequence[Path] = (), sort: bool = False, quiet: bool = False) -> Listing:
     """List the shapes in files and folders, at least one. Say on standard error which files in folders are skipped."""
-    listing = list_shapes(files, besides=besides, sort=sort)
+    listing = list_shapes(files, exclude=exclude, sort=sort)
     extensions = " ".join(sorted(extension or "(none)" for extension in listing.skipped))
     if not listing.names:
         why = f" Found only {extensions}." if extensions else ""

@@ -23,19 +23,19 @@ from ..training import distributed
 from ..training.checkpoints import Epoch
 from ..training.config import ModelConfig, RunConfig, TrainingConfig
 from ..training.runs import start
-from .options import parse_pairs, print_failures, warn_beyond_radius, warn_light_background
+from .options import Data, Maybe, MaybeOutput, parse_pairs, print_failures, warn_beyond_radius, warn_light_background
 
 
 def train(
-    dataset: Annotated[Positional[str | None], arg(metavar="[DATASET]")] = None,
+    dataset: Annotated[Positional[Maybe[str]], arg(metavar="[DATASET]")] = None,
     /,
     *,
-    folder: Path | None = None,
-    data: tuple[str, ...] = (),
+    folder: Maybe[Path] = None,
+    data: Data = (),
     model: ModelConfig = ModelConfig(),  # noqa: B008
     training: TrainingConfig = TrainingConfig(),  # noqa: B008
     seeds: int = 1,
-    output: Annotated[Path | None, arg(aliases=["-o"])] = None,
+    output: MaybeOutput = None,
     resume: bool = False,
     overwrite: bool = False,
     plots: bool = False,
