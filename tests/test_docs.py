@@ -207,7 +207,7 @@ def test_every_public_name_is_documented_and_has_a_docstring():
 def public(module: ModuleType) -> dict[str, object]:
     """The public names of a module: its ``__all__``, else the functions and classes that it defines without an underscore."""
     if hasattr(module, "__all__"):
-        found = {name: getattr(module, name) for name in module.__all__}
+        found = {name: getattr(module, name) for name in module.__all__ if not name.startswith("_")}
         return {name: thing for name, thing in found.items() if not isinstance(thing, ModuleType)}
     return {
         name: thing
