@@ -15,7 +15,6 @@ from PIL import Image
 
 import eulerscan as es
 from eulerscan import rotations
-from eulerscan.bulk import Settings
 from eulerscan.cli import align
 from eulerscan.plot.distances import draw_distances
 
@@ -289,7 +288,7 @@ def test_matrix_and_picture_are_no_shapes_of_the_next_run(run, folder):
 
 
 def test_what_cannot_be_aligned_is_said_before_any_transform(run, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(Settings, "transform", lambda *a: pytest.fail("a shape was transformed"))
+    monkeypatch.setattr(es.ECTConfig, "transform", lambda *a: pytest.fail("a shape was transformed"))
     _, err = run("distances", folder, "-o", tmp_path / "d.csv", "--align", "--variant", "sect", status=2)
     assert "leave out --variant" in err
 

@@ -22,8 +22,7 @@ from . import workers
 from .manifest import OtherRunError, load_manifest, part_paths, remove_parts, write_if_new, write_manifest
 from .output import open_output, parquet_metadata
 from .settings import Settings
-from .shards import find_dim
-from .transform import Report, transform_to
+from .transform import Report, find_dim, transform_to
 
 FILES_PER_PART = 1000
 
@@ -140,7 +139,7 @@ def _run(
         # numba imports scipy to look for BLAS, which no kernel uses. That would take 11 % of the time of a small run.
         with without_gc(), workers.one_thread(), hidden("scipy"):
             require("pyarrow.parquet", extra="bulk")
-            settings.transform(Complex(torch.zeros(1, settings.known_dim, dtype=torch.float64)))
+            settings.ect.transform(Complex(torch.zeros(1, settings.known_dim, dtype=torch.float64)))
     return workers.in_processes(write_part, jobs, processes=max(1, processes), fork=fork)
 
 

@@ -28,7 +28,6 @@ from .options import (
     parse_pairs,
     print_failures,
     warn_beyond_radius,
-    warn_light_background,
 )
 from .plot import FIGURES
 
@@ -88,8 +87,8 @@ def distances(
         settings = Settings(dim, ect, parse_pairs(data))
         if align:
             check_align(settings)
-        listing = find_files(files, exclude=[path for path in (output, plot) if path is not None], sort=True, quiet=quiet)
-        warn_light_background(listing.paths, settings.reading)
+        written = [path for path in (output, plot) if path is not None]
+        listing = find_files(files, exclude=written, sort=True, reading=settings.reading, quiet=quiet)
         with closing(progress_bar(len(listing.names), "transforming", hidden=quiet)) as bar:
             found, report = transform_all(listing, settings, progress=bar)
         warn_beyond_radius(report.num_beyond, ect.largest_height)

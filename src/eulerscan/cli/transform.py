@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from .._progress import progress_bar
-from ..bulk import FORMATS, Settings, output_paths, transform_files, transform_folder
+from ..bulk import FORMATS, Settings, transform_files, transform_folder
 from ..config import ECTConfig
 from .options import (
     Data,
@@ -21,7 +21,6 @@ from .options import (
     parse_pairs,
     print_failures,
     warn_beyond_radius,
-    warn_light_background,
 )
 
 
@@ -60,11 +59,12 @@ def transform(
     """
     single = output.suffix.lower() in FORMATS
     _check_options(files, output, single, shards, processes, scheduler)
-    settings = Settings(dim, ect, parse_pairs(data))
-    for path in output_paths(output) if single else ():
+    reading = parse_pairs(data)
+    written = (output, output.with_suffix(".json")) if output.suffix.lower() == ".csv" else (output,)
+    for path in written if single else ():
         check_output(path, overwrite)
-    listing = find_files(files, exclude=output_paths(output), sort=True, quiet=quiet)
-    warn_light_background(listing.paths, settings.reading)
+    listing = find_files(files, exclude=written, sort=True, reading=reading, quiet=quiet)
+    settings = Settings(dim, ect, reading)
     with closing(progress_bar(len(listing.names), "transforming", hidden=quiet)) as bar:
         if single:
             report = transform_files(listing, settings, output, progress=bar)

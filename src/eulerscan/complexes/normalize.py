@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from .._validation import check_choice
-from ..kernels.layout import owners
 
 Normalize = Literal["unit_ball", "center"]
 """``"unit_ball"`` centers a shape and scales it to largest norm 1; ``"center"`` only centers it."""
@@ -17,30 +16,23 @@ DivideBy = Literal["vertices", "simplices", "peak"]
 """The transform of a shape is divided by its number of vertices or simplices, or by its largest absolute value."""
 
 
-def check_normalize(normalize: str | None) -> None:
-    """Check the option ``normalize``."""
+def normalized(points: Tensor, offsets: Tensor, batch: Tensor, normalize: Normalize) -> Tensor:
+    """Center each cloud of a batch, or move it to the unit ball.
+
+    ``offsets [B + 1]`` separates the clouds, and ``batch [V]`` is the cloud of each point.
+    """
     check_choice(normalize, "normalize", get_args(Normalize), optional=True)
-
-
-def check_divide_by(divide_by: str | None) -> None:
-    """Check the option ``divide_by``."""
-    check_choice(divide_by, "divide_by", get_args(DivideBy), optional=True)
-
-
-def normalized(points: Tensor, offsets: Tensor, normalize: Normalize) -> Tensor:
-    """Center each cloud of a batch, or move it to the unit ball. ``offsets [B + 1]`` separates the clouds."""
-    check_normalize(normalize)
-    batch = owners(offsets, len(points))
+    count = len(offsets) - 1
     # Relative to one of its own points, a cloud of coincident points is exactly zero.
     points = points - points[offsets[batch]]
     wide = torch.promote_types(points.dtype, torch.float32)  # a sum in half precision would overflow
-    sums = points.new_zeros(len(offsets) - 1, points.shape[1], dtype=wide).index_add(0, batch, points.to(wide))
+    sums = points.new_zeros(count, points.shape[1], dtype=wide).index_add(0, batch, points.to(wide))
     points = points - (sums / offsets.diff().clamp(min=1).unsqueeze(1)).to(points.dtype)[batch]
     if normalize == "center":
         return points
     # Twice, since norms of very large or very small coordinates would overflow or vanish.
-    points = points / nonzero(segment_max(points.abs().amax(dim=1), offsets))[batch, None]
-    return points / nonzero(segment_max(torch.linalg.vector_norm(points, dim=1), offsets))[batch, None]
+    points = points / nonzero(segment_max(points.abs().amax(dim=1), batch, count))[batch, None]
+    return points / nonzero(segment_max(torch.linalg.vector_norm(points, dim=1), batch, count))[batch, None]
 
 
 def divisors(transform: Tensor, offsets: Tensor, divide_by: DivideBy) -> Tensor:
@@ -63,9 +55,9 @@ def divided(transform: Tensor, offsets: Tensor, divide_by: DivideBy | None) -> T
     return transform / divisors(transform, offsets, divide_by).reshape(-1, *[1] * (transform.ndim - 1))
 
 
-def segment_max(values: Tensor, offsets: Tensor) -> Tensor:
-    """``[B]``: the largest of the non-negative values ``[V]`` in each segment, 0 for an empty one."""
-    largest: Tensor = values.new_zeros(len(offsets) - 1).scatter_reduce(0, owners(offsets, len(values)), values, "amax")
+def segment_max(values: Tensor, batch: Tensor, count: int) -> Tensor:
+    """``[count]``: the largest of the non-negative values ``[V]`` in each segment, 0 for an empty one."""
+    largest: Tensor = values.new_zeros(count).scatter_reduce(0, batch, values, "amax")
     return largest
 
 
