@@ -34,7 +34,7 @@ import trimesh
 from works import Report
 
 import eulerscan as es
-from eulerscan.bulk.files import load_transforms
+from eulerscan.bulk import load_transforms
 
 SIZE, SAMPLE, SHARDS = 32, 200, 16
 CORES = os.cpu_count() or 1
@@ -136,7 +136,7 @@ def speed(folder: Path, count: int, vertices: int) -> Report:
     command(small, "-o", folder / "first.npz")  # compiles what is to be compiled: once on a machine
     ours = command(folder / "all", "-o", output, "--shards", SHARDS)
     made = load_transforms(output)
-    grid = made.settings.directions.numpy(), made.settings.thresholds.numpy()
+    grid = made.settings.ect.directions(3).numpy(), made.settings.ect.thresholds().numpy()
     paths = [folder / "all" / name for name in made.names[:: max(1, count // SAMPLE)]][:SAMPLE]
     ect_loop(paths[:2], *grid)
     begin = time.perf_counter()

@@ -28,6 +28,7 @@ SHARED_NAMES = {
     "images": "objects of Pillow, and files",
     "training": "its loop, and drawing its curves",
     "plot": "drawing, and the command",
+    "transform": "of folders of files, and the command",
 }
 """Modules with one basename in different rooms, which mean the same thing."""
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -20,3 +24,36 @@ def require(module: str, extra: str) -> Any:
         raise ModuleNotFoundError(
             f'This needs {error.name}, which is not installed: pip install "eulerscan[{extra}]"', name=error.name
         ) from None
+
+
+@contextmanager
+def without_gc() -> Iterator[None]:
+    """Pause garbage collection, which would scan everything that is imported again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@contextmanager
+def hidden(module: str) -> Iterator[None]:
+    """Let imports of an optional module fail, unless it is loaded already.
+
+    >>> with hidden("wave"):
+    ...     import wave
+    Traceback (most recent call last):
+    ...
+    ModuleNotFoundError: import of wave halted; None in sys.modules
+    >>> import wave
+    """
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[module]

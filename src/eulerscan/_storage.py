@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic writes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside ``path`` to write to, which takes its place at the end.
+    """Write to a temporary file beside ``path``, which replaces it when the block ends.
 
-    Whoever is killed half-way leaves ``path`` as it was; of two who write at once the last one stays. If the block raises,
-    nothing is left behind.
+    If the block raises, or its process is killed, ``path`` stays as it was. Of two processes that write at the same time, the
+    last one wins.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
     try:
-        partial.touch()  # where nothing can be written, others would raise what they like
+        partial.touch()  # raises an OSError if the folder is not writable; libraries may raise anything
         try:
             yield partial
             with partial.open("rb+") as file:
@@ -29,5 +29,5 @@ def replacing(path: Path) -> Iterator[Path]:
             partial.unlink(missing_ok=True)
     except OSError as error:
         if error.filename == str(partial):
-            error.filename = str(path)  # people know no other name
+            error.filename = str(path)  # the name that users know
         raise

@@ -1,4 +1,4 @@
-"""Tables as text: for people in a terminal, as Markdown, as CSV."""
+"""Tables as text: aligned for a terminal, as Markdown, as CSV."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Columns of equal width, numbers to the right.
+    """A table with aligned columns, numbers to the right.
 
     >>> print(aligned(["name", "size"], [["a", 1], ["bc", 20]]))
     name  size
@@ -28,7 +28,7 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table for a README.
+    """A table in Markdown.
 
     >>> print(markdown(["name", "size"], [["a", 1]]))
     | name | size |
@@ -40,20 +40,20 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def comma_separated(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table for a spreadsheet, with a line break at its end."""
+    """A table in CSV, which ends with a line break."""
     return "".join(",".join(map(quoted, row)) + "\n" for row in (header, *rows))
 
 
 def quoted(cell: Any) -> str:
-    """A cell of a table for a spreadsheet, in quotes where it needs them.
+    """A cell of a CSV table, quoted if necessary.
 
-    The writer of the standard library forgets them where a name holds a carriage return, which ends a line for its reader.
+    :mod:`csv` does not quote a carriage return, although its reader takes it for the end of a line.
 
     >>> print(quoted("plain"), quoted("one, two"), quoted(3))
     plain "one, two" 3
     """
     text = "" if cell is None else str(cell)
-    return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"\r\n') else text
+    return '"' + text.replace('"', '""') + '"' if any(character in text for character in ',"\r\n') else text
 
 
 def _numeric(cell: str) -> bool:

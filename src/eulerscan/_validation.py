@@ -35,9 +35,11 @@ def check_choice(value: object, name: str, choices: Sequence[str], *, optional: 
         raise ValueError(f"{name} must be {'None or ' if optional else ''}one of {', '.join(choices)}, got {value!r}.")
 
 
-def check_radius(radius: float) -> None:
-    """How far out thresholds reach."""
-    if not 0 < radius < math.inf:
+def check_radius(radius: float | None, *, optional: bool = False) -> None:
+    """How far out thresholds reach, or ``None`` where that is an option."""
+    if radius is None and optional:
+        return
+    if radius is None or not 0 < radius < math.inf:
         raise ValueError(f"radius must be positive and finite, got {radius}.")
 
 

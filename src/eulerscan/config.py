@@ -13,7 +13,7 @@ from torch import Tensor
 from . import directions as spheres
 from ._validation import check_choice, check_radius, positive
 from .complexes import Complex, Shape, as_complex
-from .complexes.normalize import DivideBy, Normalize, check_divide_by, check_normalize, divided
+from .complexes.normalize import DivideBy, Normalize, divided
 from .grid import MARGIN, radius_of, thresholds
 from .variants import VARIANTS, Variant, derivative
 
@@ -30,9 +30,9 @@ class ECTConfig:
         variant: The transform (ect), smooth (sect), downward (superlevel), or with vertices, edges and faces counted
             separately (channels).
         derivative: Take the difference of each curve from one threshold to the next.
-        normalize: unit_ball centers each shape and scales it to norm 1, center keeps its size, None keeps its coordinates.
-        divide_by: Divide the transform of each shape by its number of vertices or simplices, or by its largest absolute value
-            (peak). Point clouds of different sizes are comparable if divided by their vertices. Default: not divided.
+        normalize: unit_ball centers each shape and scales it to norm 1, center keeps its size. Otherwise coordinates are kept.
+        divide_by: Divide the transform of each shape by its number of vertices or simplices, or by its peak: the largest
+            absolute value. Point clouds of different sizes are comparable if divided by their vertices.
         max_dim: Dimension of the last channel, with variant channels. Default: the dimension of space.
 
     Example:
@@ -54,15 +54,14 @@ class ECTConfig:
     def __post_init__(self) -> None:
         positive(self.num_directions, "num_directions")
         positive(self.num_thresholds, "num_thresholds")
-        if self.radius is not None:
-            check_radius(self.radius)
+        check_radius(self.radius, optional=True)
         if isinstance(self.scale, bool) or not isinstance(self.scale, float | int):
             raise TypeError(f"scale must be a number, got {type(self.scale).__name__}.")
         if not self.scale > 0:  # NaN too
             raise ValueError(f"scale must be positive, got {self.scale}.")
         check_choice(self.variant, "variant", get_args(Variant))
-        check_normalize(self.normalize)
-        check_divide_by(self.divide_by)
+        check_choice(self.normalize, "normalize", get_args(Normalize), optional=True)
+        check_choice(self.divide_by, "divide_by", get_args(DivideBy), optional=True)
         if self.max_dim is not None:
             if isinstance(self.max_dim, bool) or not isinstance(self.max_dim, int):
                 raise TypeError(f"max_dim must be an int, got {type(self.max_dim).__name__}.")
@@ -118,7 +117,9 @@ class ECTConfig:
             shape: A :class:`Complex`, or anything :func:`as_complex` understands.
             directions, thresholds, scale: In place of those of the configuration, as a layer that learned them has.
         """
-        complex = as_complex(shape).normalized(self.normalize)
+        complex = as_complex(shape)
+        if self.normalize is not None:
+            complex = complex.normalized(self.normalize)
         directions = self.directions(complex.dim).to(complex.points) if directions is None else directions
         thresholds = self.thresholds().to(complex.points) if thresholds is None else thresholds
         options = {"max_dim": self.num_channels(complex.dim) - 1} if self.variant == "channels" else {}

@@ -95,8 +95,9 @@ def _scale(scale: float | Tensor, points: Tensor) -> float | Tensor:
 
 
 def _warn_of_missing_faces(complex: Complex) -> None:
-    for rows in complex.rows:
-        if rows > 2 and rows - 1 not in complex.rows and not torch.compiler.is_compiling():
+    levels = complex.packed.rows
+    for rows in levels:
+        if rows > 2 and rows - 1 not in levels and not torch.compiler.is_compiling():
             warnings.warn(
                 f"shape has {rows - 1}-simplices but no {rows - 2}-simplices: it is not a complex, and only listed simplices "
                 "count. shape.closure() adds the missing faces. Or did you pass the simplices transposed?",

@@ -237,8 +237,8 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
             raise ValueError(f'radius must be a number, "max" or "quantile", got {self.radius!r}.')
         if largest > self.radius:
             warnings.warn(
-                f"{np.mean(norms > self.radius):.0%} of the shapes reach beyond radius={self.radius:g}, up to {largest:.4g}, and "
-                'are cut off there. Use radius="max", or normalize="unit_ball".',
+                f"{np.mean(norms > self.radius):.0%} of the shapes reach beyond radius={self.radius:g}, up to {largest:.4g}, "
+                'and are cut off there. Use radius="max", or normalize="unit_ball".',
                 stacklevel=3,
             )
         return float(self.radius)

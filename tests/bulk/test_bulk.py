@@ -31,7 +31,7 @@ from eulerscan.bulk import (
     workers,
     write_transforms,
 )
-from eulerscan.bulk import shards as sharding
+from eulerscan.bulk import transform as sharding
 from eulerscan.bulk.output import parquet_metadata
 from eulerscan.io import list_shapes
 
@@ -102,7 +102,7 @@ def test_features_depend_on_no_other_shape(folder, listing, settings):
     for name, transform in zip(shard.names, shard.transforms, strict=True):
         alone = transform_shard(folder, [name], settings)
         np.testing.assert_array_equal(alone.transforms[0], transform)
-        expected = settings.transform(es.read(folder / name, dtype=torch.float64))[0].numpy()
+        expected = settings.ect.transform(es.read(folder / name, dtype=torch.float64))[0].float().numpy()
         np.testing.assert_array_equal(expected, transform)
 
 
@@ -135,7 +135,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(folder, listing):
 
 
 def test_one_shape_that_cannot_be_transformed_spares_the_others(folder, listing, monkeypatch):
-    real = Settings.transform
+    real = ECTConfig.transform
 
     def transform(self, complex):
         if bool((complex.points.abs() > 1.99).any()):
@@ -143,7 +143,7 @@ def test_one_shape_that_cannot_be_transformed_spares_the_others(folder, listing,
         return real(self, complex)
 
     expected = transform_shard(folder, listing.names, SMALL)
-    monkeypatch.setattr(Settings, "transform", transform)
+    monkeypatch.setattr(ECTConfig, "transform", transform)
     shard = transform_shard(folder, listing.names, SMALL)
     missing = set(expected.names) - set(shard.names)
     assert 0 < len(missing) < len(expected.names)
@@ -424,7 +424,7 @@ def test_a_csv_file_is_read_with_the_settings_beside_it(listing, tmp_path):
 
 
 def test_paths_may_be_strings(folder, listing, tmp_path):
-    assert list_shapes([str(folder)], besides=[str(folder / "a")]).names == [n for n in listing.names if not n.startswith("a/")]
+    assert list_shapes([str(folder)], exclude=[str(folder / "a")]).names == [n for n in listing.names if not n.startswith("a/")]
     transform_files(listing, SMALL, str(tmp_path / "a.npz"))
     transform_folder(listing, SMALL, str(tmp_path / "out"))
     assert load_transforms(str(tmp_path / "a.npz")).names == load_transforms(str(tmp_path / "out")).names
@@ -482,7 +482,7 @@ def test_links_that_lead_nowhere_are_reported(tmp_path):
         (folder / "gone.txt.bak").symlink_to(tmp_path / "nothing")
     except OSError:
         pytest.skip("no links here")
-    listing = list_shapes([folder], besides=[tmp_path / "out"])
+    listing = list_shapes([folder], exclude=[tmp_path / "out"])
     assert listing.names == ["0000.ply", "0001.ply", "sound.ply"]
     why = "broken link."
     assert sorted(listing.failures) == [(Path("gone.ply"), why), (Path("loop.ply"), why)]

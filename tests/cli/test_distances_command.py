@@ -15,13 +15,13 @@ from PIL import Image
 
 import eulerscan as es
 from eulerscan import rotations
-from eulerscan.cli.commands import turning
+from eulerscan.cli import align
 from eulerscan.plot.distances import draw_distances
 
 
 @pytest.fixture
 def folder(tmp_path, rng):
-    """Rings and paths in the plane; the last ring is the first one turned by a quarter."""
+    """Rings and paths in the plane; the last ring is the first one rotated by a quarter."""
     place = tmp_path / "shapes"
     place.mkdir()
     angles = np.arange(12) * np.pi / 6
@@ -31,7 +31,7 @@ def folder(tmp_path, rng):
         np.savez(place / f"path-{i}.npz", points=points, edges=edges[:, :-1])
         np.savez(place / f"ring-{i}.npz", points=points, edges=edges)
         if i == 0:
-            np.savez(place / "ring-turned.npz", points=points @ np.array([[0.0, 1], [-1, 0]]), edges=edges)
+            np.savez(place / "ring-rotated.npz", points=points @ np.array([[0.0, 1], [-1, 0]]), edges=edges)
     return place
 
 
@@ -57,18 +57,18 @@ def test_distances_equal_brute_force(run, folder, p, tmp_path):
     assert (found == found.T).all()
 
 
-def test_turning_a_shape_changes_no_distance_if_one_wants(run, folder, tmp_path):
+def test_rotating_a_shape_changes_no_aligned_distance(run, folder, tmp_path):
     run("distances", folder, "-o", tmp_path / "plain.csv")
-    run("distances", folder, "-o", tmp_path / "turned.csv", "--turned")
+    run("distances", folder, "-o", tmp_path / "aligned.csv", "--align")
     names, plain = matrix(tmp_path / "plain.csv")
-    _, turned = matrix(tmp_path / "turned.csv")
-    one, other = names.index("ring-0.npz"), names.index("ring-turned.npz")
-    assert turned[one, other] < 0.1 * plain[one, other]
-    assert (turned <= plain + 1e-9).all()
-    assert (turned == turned.T).all()
+    _, aligned = matrix(tmp_path / "aligned.csv")
+    one, other = names.index("ring-0.npz"), names.index("ring-rotated.npz")
+    assert aligned[one, other] < 0.1 * plain[one, other]
+    assert (aligned <= plain + 1e-9).all()
+    assert (aligned == aligned.T).all()
 
 
-def test_shapes_in_space_are_turned_themselves(run, tmp_path):
+def test_shapes_in_space_are_rotated_themselves(run, tmp_path):
     box = trimesh.creation.box(extents=(1.0, 1.4, 2.0))
     box.export(tmp_path / "a.ply")
     box.apply_transform(trimesh.transformations.rotation_matrix(0.7, [1, 2, 3]))
@@ -76,11 +76,11 @@ def test_shapes_in_space_are_turned_themselves(run, tmp_path):
     files = [tmp_path / "a.ply", tmp_path / "b.ply"]
     options = ["--num-directions", 12, "--num-thresholds", 12]
     run("distances", *files, "-o", tmp_path / "plain.csv", *options)
-    run("distances", *files, "-o", tmp_path / "turned.csv", "--turned", *options)
-    assert matrix(tmp_path / "turned.csv")[1][0, 1] < 0.5 * matrix(tmp_path / "plain.csv")[1][0, 1]
+    run("distances", *files, "-o", tmp_path / "aligned.csv", "--align", *options)
+    assert matrix(tmp_path / "aligned.csv")[1][0, 1] < 0.5 * matrix(tmp_path / "plain.csv")[1][0, 1]
     run("transform", *files, "-o", tmp_path / "t.npz")
-    _, err = run("distances", tmp_path / "t.npz", "-o", tmp_path / "d.csv", "--turned", status=2)
-    assert "--turned needs the shapes themselves" in err
+    _, err = run("distances", tmp_path / "t.npz", "-o", tmp_path / "d.csv", "--align", status=2)
+    assert "--align needs the shapes themselves" in err
 
 
 @pytest.fixture
@@ -96,24 +96,24 @@ def boxes(tmp_path):
 
 
 @pytest.mark.parametrize("divide_by", ["vertices", "simplices", "peak"])
-def test_shapes_in_space_are_divided_however_they_are_turned(divide_by, run, tmp_path):
+def test_shapes_in_space_are_divided_however_they_are_rotated(divide_by, run, tmp_path):
     rng = np.random.default_rng(0)
     few = rng.normal(size=(30, 3)) * [1, 2, 3]
     (tmp_path / "clouds").mkdir()
-    for name, points in (("few", few), ("turned", few[:, [1, 2, 0]]), ("many", rng.normal(size=(300, 3)) * [3, 2, 1])):
+    for name, points in (("few", few), ("rotated", few[:, [1, 2, 0]]), ("many", rng.normal(size=(300, 3)) * [3, 2, 1])):
         np.savetxt(tmp_path / "clouds" / f"{name}.csv", points, delimiter=",")
     options = ["--divide-by", divide_by, "--num-directions", 12, "--num-thresholds", 12]
     run("distances", tmp_path / "clouds", "-o", tmp_path / "plain.csv", *options)
-    run("distances", tmp_path / "clouds", "-o", tmp_path / "turned.csv", "--turned", *options)
+    run("distances", tmp_path / "clouds", "-o", tmp_path / "aligned.csv", "--align", *options)
     names, plain = matrix(tmp_path / "plain.csv")
-    _, turned = matrix(tmp_path / "turned.csv")
-    assert names == ["few.csv", "many.csv", "turned.csv"]
-    assert turned[0, 2] < 1e-6
-    assert (turned <= plain + 1e-6).all()
-    assert 0 < turned[0, 1] < 1  # as plain ones are: curves end at 1
+    _, aligned = matrix(tmp_path / "aligned.csv")
+    assert names == ["few.csv", "many.csv", "rotated.csv"]
+    assert aligned[0, 2] < 1e-6
+    assert (aligned <= plain + 1e-6).all()
+    assert 0 < aligned[0, 1] < 1  # as plain ones are: curves end at 1
 
 
-def test_a_turned_shape_is_divided_by_the_same_peak(run, tmp_path):
+def test_a_rotated_shape_is_divided_by_the_same_peak(run, tmp_path):
     """Where that of few directions depends on how the shape lies, which that of a cloud never does."""
     rng = np.random.default_rng(3)
     path, edges = rng.normal(size=(60, 3)).cumsum(axis=0), np.stack([np.arange(59), np.arange(1, 60)])
@@ -121,16 +121,16 @@ def test_a_turned_shape_is_divided_by_the_same_peak(run, tmp_path):
     (tmp_path / "paths").mkdir()
     for name, rotation in zip("ab", rotations.uniform(5, 3)[[0, 3]].numpy(), strict=True):
         np.savez(tmp_path / "paths" / f"{name}.npz", points=path @ rotation.T, edges=edges)
-    run("distances", tmp_path / "paths", "-o", tmp_path / "turned.csv", "--turned", *settings)
-    assert matrix(tmp_path / "turned.csv")[1].max() < 1e-6
+    run("distances", tmp_path / "paths", "-o", tmp_path / "aligned.csv", "--align", *settings)
+    assert matrix(tmp_path / "aligned.csv")[1].max() < 1e-6
 
 
 class Stopped:
     """Aligns so many pairs, and is then interrupted."""
 
     def __init__(self, monkeypatch):
-        self.align, self.pairs, self.done = turning.align, math.inf, 0
-        monkeypatch.setattr(turning, "align", self)
+        self.align, self.pairs, self.done = align.align, math.inf, 0
+        monkeypatch.setattr(align, "align", self)
 
     def __call__(self, *views, **options):
         if self.done == self.pairs:
@@ -142,27 +142,27 @@ class Stopped:
         self.pairs, self.done = pairs, 0
 
 
-TURNED = ["--turned", "--num-directions", 12, "--num-thresholds", 12]
+ALIGNED = ["--align", "--num-directions", 12, "--num-thresholds", 12]
 
 
 def test_distances_in_space_go_on_where_they_were_stopped(run, boxes, tmp_path, monkeypatch):
     calls, output = Stopped(monkeypatch), tmp_path / "out" / "d.csv"
-    out, _ = run("distances", boxes, "-o", output, *TURNED)
-    assert "going on" not in out
+    out, _ = run("distances", boxes, "-o", output, *ALIGNED)
+    assert "resuming" not in out
     whole = output.read_bytes()
     assert [path.name for path in output.parent.iterdir()] == ["d.csv"]
     output.unlink()
     calls.after(2)
-    _, err = run("distances", boxes, "-o", output, *TURNED, status=130)
-    assert "2 of 6 pairs are kept" in err
+    _, err = run("distances", boxes, "-o", output, *ALIGNED, status=130)
+    assert "2 of 6 pairs are saved" in err
     assert not output.exists()
     calls.after(3)
-    out, err = run("distances", boxes, "-o", output, *TURNED, status=130)
-    assert "going on: 2 of 6 pairs" in out
-    assert "5 of 6 pairs are kept" in err
+    out, err = run("distances", boxes, "-o", output, *ALIGNED, status=130)
+    assert "resuming with 2 of 6 pairs" in out
+    assert "5 of 6 pairs are saved" in err
     calls.after(math.inf)
-    out, _ = run("distances", boxes, "-o", output, *TURNED)
-    assert "going on: 5 of 6 pairs" in out
+    out, _ = run("distances", boxes, "-o", output, *ALIGNED)
+    assert "resuming with 5 of 6 pairs" in out
     assert calls.done == 1
     assert output.read_bytes() == whole
     assert [path.name for path in output.parent.iterdir()] == ["d.csv"]
@@ -171,23 +171,23 @@ def test_distances_in_space_go_on_where_they_were_stopped(run, boxes, tmp_path, 
 def test_a_picture_that_fails_costs_no_pairs(run, boxes, tmp_path, monkeypatch):
     calls, blocked = Stopped(monkeypatch), tmp_path / "file"
     blocked.write_text("")
-    _, err = run("distances", boxes, "-o", tmp_path / "d.csv", "--plot", blocked / "d.png", *TURNED, status=2)
+    _, err = run("distances", boxes, "-o", tmp_path / "d.csv", "--plot", blocked / "d.png", *ALIGNED, status=2)
     assert "Not a directory" in err or "exists" in err
     calls.after(0)
-    run("distances", boxes, "-o", tmp_path / "d.csv", "--plot", tmp_path / "d.png", "--overwrite", *TURNED)
+    run("distances", boxes, "-o", tmp_path / "d.csv", "--plot", tmp_path / "d.png", "--overwrite", *ALIGNED)
     assert (tmp_path / "d.png").exists()
     assert not list(tmp_path.glob(".*"))
 
 
 def test_what_is_stopped_before_its_first_pair_keeps_none(run, boxes, tmp_path, monkeypatch):
     Stopped(monkeypatch).after(0)
-    _, err = run("distances", boxes, "-o", tmp_path / "d.csv", *TURNED, status=130)
-    assert "kept" not in err
+    _, err = run("distances", boxes, "-o", tmp_path / "d.csv", *ALIGNED, status=130)
+    assert "saved" not in err
 
 
 @pytest.mark.parametrize("change", ["p", "directions", "touched", "unreadable", "more"])
 def test_pairs_of_other_settings_or_files_are_not_used(change, run, boxes, tmp_path, monkeypatch):
-    calls, arguments = Stopped(monkeypatch), [boxes, "-o", tmp_path / "d.csv", *TURNED]
+    calls, arguments = Stopped(monkeypatch), [boxes, "-o", tmp_path / "d.csv", *ALIGNED]
     calls.after(4)
     run("distances", *arguments, status=130)
     calls.after(math.inf)
@@ -205,7 +205,7 @@ def test_pairs_of_other_settings_or_files_are_not_used(change, run, boxes, tmp_p
         shutil.copy(boxes / "a.ply", boxes / "e.ply")
         pairs = 10
     out, _ = run("distances", *arguments, status=status)
-    assert "going on" not in out
+    assert "resuming" not in out
     assert calls.done == pairs
     assert not list(tmp_path.glob(".*"))
 
@@ -215,20 +215,20 @@ def test_a_call_that_was_killed_is_gone_on_with(run, boxes, tmp_path, monkeypatc
     code = f"""
         import os, signal
         from eulerscan.cli.main import main
-        from eulerscan.cli.commands import turning
-        align, done = turning.align, []
+        from eulerscan.cli import align as module
+        align, done = module.align, []
         def deadly(*views, **options):
             if len(done) == 3:
                 os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
             done.append(1)
             return align(*views, **options)
-        turning.align = deadly
-        main({list(map(str, ["distances", boxes, "-o", tmp_path / "d.csv", *TURNED]))!r})
+        module.align = deadly
+        main({list(map(str, ["distances", boxes, "-o", tmp_path / "d.csv", *ALIGNED]))!r})
     """
     assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)], timeout=300).returncode != 0
     calls = Stopped(monkeypatch)
-    out, _ = run("distances", boxes, "-o", tmp_path / "d.csv", *TURNED)
-    assert "going on: 3 of 6 pairs" in out
+    out, _ = run("distances", boxes, "-o", tmp_path / "d.csv", *ALIGNED)
+    assert "resuming with 3 of 6 pairs" in out
     assert calls.done == 3
     names, found = matrix(tmp_path / "d.csv")
     assert found[names.index("a.ply"), names.index("d.ply")] < 1e-3
@@ -242,9 +242,9 @@ def test_transforms_that_are_made_need_not_be_made_again(run, folder, tmp_path):
         run("distances", tmp_path / made, "-o", tmp_path / "made.csv", "--overwrite")
         assert (tmp_path / "made.csv").read_bytes() == (tmp_path / "files.csv").read_bytes()
     _, err = run("distances", tmp_path / "t.npz", "-o", tmp_path / "d.csv", "--num-directions", 8, status=2)
-    assert "holds transforms already" in err
+    assert "holds transforms" in err
     _, err = run("distances", folder / "ring-0.npz", "-o", tmp_path / "d.csv", status=2)
-    assert "ring-0.npz is no file of `eulerscan transform`" in err
+    assert "ring-0.npz is not an output of `eulerscan transform`" in err
 
 
 def test_clouds_are_compared_whatever_their_sizes(run, tmp_path):
@@ -270,13 +270,13 @@ def test_what_a_run_could_not_read_is_reported_again(run, folder, tmp_path):
     assert "skipped bad.csv" in err
     (tmp_path / "out" / "parts" / "part-00001.parquet").unlink()
     _, err = run("distances", tmp_path / "out", "-o", tmp_path / "e.csv", status=2)
-    assert "is not finished: 1 of 2 parts are there" in err
+    assert "is not finished: it has 1 of 2 parts" in err
 
 
 def test_if_no_shape_fits_the_reasons_are_said(run, folder, tmp_path):
     _, err = run("distances", folder, "-o", tmp_path / "d.csv", "--dim", 4, status=2)
-    assert "where 4 was expected" in err
-    assert err.endswith("error: nothing is left to work with\n")
+    assert "expected 4" in err
+    assert err.endswith("error: no readable shapes\n")
 
 
 def test_matrix_and_picture_are_no_shapes_of_the_next_run(run, folder):
@@ -287,15 +287,15 @@ def test_matrix_and_picture_are_no_shapes_of_the_next_run(run, folder):
     assert not err
 
 
-def test_what_cannot_be_turned_is_said_before_any_transform(run, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(es.bulk.Settings, "apply", lambda *a: pytest.fail("a shape was transformed"))
-    _, err = run("distances", folder, "-o", tmp_path / "d.csv", "--turned", "--variant", "sect", status=2)
+def test_what_cannot_be_aligned_is_said_before_any_transform(run, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(es.ECTConfig, "transform", lambda *a: pytest.fail("a shape was transformed"))
+    _, err = run("distances", folder, "-o", tmp_path / "d.csv", "--align", "--variant", "sect", status=2)
     assert "leave out --variant" in err
 
 
 def test_the_picture_puts_similar_shapes_side_by_side(run, folder, tmp_path):
     out, _ = run("distances", folder, "-o", tmp_path / "d.csv", "--plot", tmp_path / "d.png")
-    assert "9 x 9 distances; picture in" in out
+    assert "9 x 9 distances; figure in" in out
     with Image.open(tmp_path / "d.png") as picture:
         assert min(picture.size) > 600
     names, found = matrix(tmp_path / "d.csv")
@@ -316,7 +316,7 @@ def test_one_shape_and_many_shapes_can_be_drawn():
     points = torch.arange(100.0)
     figure = draw_distances((points[:, None] - points).abs(), [f"shape {i}" for i in range(100)])
     figure.draw_without_rendering()
-    assert figure.axes[1].get_xlabel() == "shape, in the order of the tree"
+    assert figure.axes[1].get_xlabel() == "shape, in the order of the dendrogram"
 
 
 def test_slips_are_named(run, folder, tmp_path):
@@ -324,7 +324,7 @@ def test_slips_are_named(run, folder, tmp_path):
         (["-o", tmp_path / "d.txt"], "--output must end with .csv"),
         (["-o", tmp_path / "d.csv", "--plot", tmp_path / "d.doc"], "--plot must end with one of .png"),
         (["-o", tmp_path / "d.csv", "--p", 0.5], "p must be a number of at least 1"),
-        (["-o", tmp_path / "d.csv", "--turned", "--variant", "sect"], "leave out --variant"),
+        (["-o", tmp_path / "d.csv", "--align", "--variant", "sect"], "leave out --variant"),
     ):
         _, err = run("distances", folder, *arguments, status=2)
         assert text in err

@@ -30,7 +30,7 @@ def folder(tmp_path, rng):
 
 
 def test_every_specimen_has_a_row_that_depends_on_it_alone(run, folder, tmp_path):
-    options = ["--centre", "--radius", 8, "--num-directions", 5]
+    options = ["--normalize", "center", "--radius", 8, "--num-directions", 5]
     out, err = run("transform", folder, "-o", tmp_path / "all.npz", *options)
     assert "12 of 12 shapes" in out
     assert err == ""
@@ -50,11 +50,11 @@ def test_parts_go_on_and_notice_that_a_file_of_specimens_has_changed(run, folder
     assert "6 of 6 shapes" in run(*command)[0]
     path = folder / "rat" / "all.tps"
     path.write_text(path.read_text().replace("rat 5", "rat 7"))
-    assert "was begun otherwise" in run(*command, status=2)[1]
+    assert "holds another run" in run(*command, status=2)[1]
 
 
 def test_distances_are_those_of_specimens(run, folder, tmp_path):
-    run("distances", folder, "-o", tmp_path / "d.csv", "--centre", "--radius", 8, "--turned")
+    run("distances", folder, "-o", tmp_path / "d.csv", "--normalize", "center", "--radius", 8, "--align")
     with (tmp_path / "d.csv").open(newline="") as file:
         rows = list(csv.reader(file))
     assert rows[0][1] == rows[1][0] == "mouse/all.tps/mouse 0"
@@ -64,11 +64,24 @@ def test_distances_are_those_of_specimens(run, folder, tmp_path):
 
 def test_advice_knows_the_species_by_their_folders(run, folder):
     found = json.loads(run("advise", folder, "--as-json")[0])
-    assert (found["looked_at"], found["unit_ball"], found["centre"]) == (12, False, True)
+    assert (found["read"], found["normalize"]) == (12, "center")
 
 
 def test_models_are_trained_on_specimens_and_predict_them(run, folder, tmp_path):
-    model = ["--model", "mlp", "--num-directions", 4, "--num-thresholds", 8, "--hidden", 4, "--centre", "--radius", 8]
+    model = [
+        "--model",
+        "mlp",
+        "--num-directions",
+        4,
+        "--num-thresholds",
+        8,
+        "--hidden",
+        4,
+        "--normalize",
+        "center",
+        "--radius",
+        8,
+    ]
     out, _ = run("train", "--folder", folder, *model, "--epochs", 1, "--output", tmp_path / "run")
     assert "12 shapes, 2 classes" in out
     out, err = run("predict", tmp_path / "run" / "seed-0", folder / "rat" / "all.tps")
@@ -77,14 +90,14 @@ def test_models_are_trained_on_specimens_and_predict_them(run, folder, tmp_path)
     pixels = tmp_path / "pixels.tps"
     pixels.write_text((folder / "rat" / "all.tps").read_text().replace("SCALE=0.1\n", ""))
     _, err = run("predict", tmp_path / "run" / "seed-0", pixels)
-    assert "6 shapes reach beyond radius 8 of the model" in err
+    assert "6 shapes reach beyond the radius 8 of the model" in err
 
 
 def test_where_one_shape_is_needed_it_is_asked_for_by_name(run, folder, tmp_path):
     path = folder / "rat" / "all.tps"
     for command, output in (("explore", "a.html"), ("fit", "a.csv")):
         _, err = run(command, path, "-o", tmp_path / output, status=2)
-        assert f"{path}: it holds 6 shapes. Name one of them, such as {path / 'rat 0'}" in err
+        assert f"{path}: file holds 6 shapes. Name one of them, such as {path / 'rat 0'}" in err
     run("explore", path / "rat 3", "-o", tmp_path / "a.html")
     assert "rat 3" in (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "6 shapes" in run("plot", path, "-o", tmp_path / "six.png", "--dpi", 30)[0]
@@ -92,7 +105,7 @@ def test_where_one_shape_is_needed_it_is_asked_for_by_name(run, folder, tmp_path
     for copy in copies:
         copy.write_text(path.read_text())
     _, err = run("plot", path, *copies, "-o", tmp_path / "more.png", status=2)
-    assert f"must name 1 to 12 shapes, a row of the figure each, got 18. Name some of them, such as {path / 'rat 0'}" in err
+    assert f"1 to 12 shapes, one per row, got 18. Name some of them, such as {path / 'rat 0'}" in err
 
 
 def test_a_line_that_is_wrong_is_named(run, folder, tmp_path):

@@ -44,7 +44,7 @@ def test_several_shapes_get_a_row_each(run, shapes, tmp_path):
 
 def test_weights_scale_and_units_reach_the_figure(run, shapes, tmp_path):
     figure = tmp_path / "figure.svg"
-    options = ["--data", "weighted=true", "--scale", 20, "--no-unit-ball", "--radius", 6.5]
+    options = ["--data", "weighted=true", "--scale", 20, "--normalize", "none", "--radius", 6.5]
     out, _ = run("plot", shapes / "image.png", "-o", figure, *options, "--quiet")
     assert out == ""
     text = figure.read_text()
@@ -67,25 +67,28 @@ def test_what_cannot_be_read_is_left_out_and_named(run, shapes, tmp_path):
     assert "1 shape" in out
     assert "skipped" in err
     assert "broken.ply" in err
-    assert "dimension 4: only the plane and space can be drawn" in err
+    assert "dimension 4, expected 2 or 3" in err
     run("plot", shapes / "broken.ply", "-o", tmp_path / "none.png", status=2)
     assert not (tmp_path / "none.png").exists()
 
 
 def test_slips_are_named_before_any_work(run, shapes, tmp_path):
     graph, figure = shapes / "graph.npz", tmp_path / "figure.png"
+    copies = [shapes / f"{i}.npz" for i in range(12)]
+    for copy in copies:
+        copy.write_bytes(graph.read_bytes())
     for options, text in (
         (["-o", tmp_path / "figure.doc"], "--output must end with one of .png, .pdf, .svg, got 'figure.doc'"),
-        (["-o", figure, "--num-directions", 0], "--num-directions must be at least 1, got 0"),
-        (["-o", figure, "--scale", -1], "--scale must be positive, got -1"),
+        (["-o", figure, "--num-directions", 0], "num_directions must be at least 1, got 0"),
+        (["-o", figure, "--scale", -1], "scale must be positive, got -1"),
         (["-o", figure, "--radius", 0], "radius must be positive and finite, got 0"),
         (["-o", figure, "--data", "weighted"], "must have the form name=value"),
-        ([*[graph] * 12, "-o", figure], "1 to 12 shapes, a row of the figure each, got 13"),
+        ([*copies, "-o", figure], "1 to 12 shapes, one per row, got 13"),
     ):
         assert text in run("plot", graph, *options, status=2)[1]
     assert not figure.exists()
     figure.touch()
-    assert "is there already. Use --overwrite" in run("plot", graph, "-o", figure, status=2)[1]
+    assert "exists already. Use --overwrite" in run("plot", graph, "-o", figure, status=2)[1]
     run("plot", graph, "-o", figure, "--overwrite", "--dpi", 50)
     assert figure.stat().st_size
 

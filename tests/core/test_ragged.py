@@ -2,7 +2,7 @@ import pytest
 import torch
 
 import eulerscan as es
-from eulerscan.complexes import ragged
+from eulerscan.complexes import packed
 
 
 def joined(values, starts, sizes, shifts):
@@ -19,17 +19,17 @@ def test_runs_follow_each_other(dtype, shape, runs, generator):
     sizes = torch.randint(0, 100, (runs,), generator=generator)
     shifts = torch.randint(-9, 9, (runs,), generator=generator)
     nothing = torch.zeros_like(shifts)
-    assert torch.equal(ragged.ragged_gather(values, starts, sizes), joined(values, starts, sizes, nothing))
+    assert torch.equal(packed.ragged_gather(values, starts, sizes), joined(values, starts, sizes, nothing))
     if len(shape) == 1:
-        assert torch.equal(ragged.ragged_gather(values, starts, sizes, shifts), joined(values, starts, sizes, shifts))
+        assert torch.equal(packed.ragged_gather(values, starts, sizes, shifts), joined(values, starts, sizes, shifts))
 
 
 def test_gradients_and_strides_are_kept(generator):
     starts, sizes = torch.tensor([10, 0, 10]), torch.tensor([3000, 2000, 1])
     values = torch.rand(5000, 3, generator=generator, dtype=torch.float64)
     strided = values.T.contiguous().T
-    assert torch.equal(ragged.ragged_gather(strided, starts, sizes), ragged.ragged_gather(values, starts, sizes))
-    ragged.ragged_gather(values.requires_grad_(), starts, sizes).sum().backward()
+    assert torch.equal(packed.ragged_gather(strided, starts, sizes), packed.ragged_gather(values, starts, sizes))
+    packed.ragged_gather(values.requires_grad_(), starts, sizes).sum().backward()
     assert values.grad[:, 0].tolist() == [1.0] * 10 + [3.0] + [2.0] * 1989 + [1.0] * 1010 + [0.0] * 1990
 
 
@@ -37,9 +37,9 @@ def test_a_machine_without_a_place_for_the_cache_compiles_all_the_same(monkeypat
     numba = pytest.importorskip("numba")
     monkeypatch.setattr(numba.core.caching.CacheImpl, "_locator_classes", [])
     values, starts, sizes = torch.arange(9000), torch.tensor([1]), torch.tensor([8000])
-    ragged._compiled.cache_clear()
-    assert torch.equal(ragged.ragged_gather(values, starts, sizes), values[1:8001])
-    ragged._compiled.cache_clear()
+    packed._compiled.cache_clear()
+    assert torch.equal(packed.ragged_gather(values, starts, sizes), values[1:8001])
+    packed._compiled.cache_clear()
 
 
 def test_forward_derivatives_pass_through_large_selections():

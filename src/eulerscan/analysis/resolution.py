@@ -12,6 +12,7 @@ from torch import Tensor
 from .. import directions as spheres
 from ..complexes import Complex
 from ..functional import ect
+from ..grid import scale_of_step
 from ..grid import thresholds as even_thresholds
 
 MIN_SIZE, MAX_SIZE = 4, 512
@@ -76,7 +77,7 @@ def choose_directions(
     dim = shapes[0].complex.dim
     if dim == 1:
         return 2, "There are only two directions in dimension 1."
-    scale = 4 / (2 * shapes[0].radius / (num_thresholds - 1))
+    scale = scale_of_step(num_thresholds, shapes[0].radius)
 
     def error(num_directions: int) -> float:
         """Error of curves in other directions, interpolated from the nearest directions by inverse distance weighting."""

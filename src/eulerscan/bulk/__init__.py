@@ -1,11 +1,10 @@
 """Bulk transforms: files of any number to one table, or to a folder of parts, on one machine or a cluster."""
 
 from .manifest import OtherRunError, load_failures
-from .output import FORMATS, Transforms, holds_transforms, load_transforms, output_paths, write_transforms
+from .output import FORMATS, Transforms, holds_transforms, load_transforms, write_transforms
 from .parts import transform_folder
 from .settings import Settings
-from .shards import Shard, transform_shard
-from .transform import Report, transform_all, transform_files
+from .transform import Report, Shard, transform_all, transform_files, transform_shard
 
 __all__ = [
     "FORMATS",
@@ -17,7 +16,6 @@ __all__ = [
     "holds_transforms",
     "load_failures",
     "load_transforms",
-    "output_paths",
     "transform_all",
     "transform_files",
     "transform_folder",

@@ -6,11 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from .._validation import positive
-from ..complexes import Complex
 from ..config import ECTConfig
 
 
@@ -24,8 +20,8 @@ class Settings:
         reading: Options of :func:`eulerscan.read`.
 
     Example:
-        >>> Settings(2, ECTConfig(num_directions=4, num_thresholds=3)).transform(Complex(torch.zeros(1, 2))).tolist()[0][0]
-        [0.0, 1.0, 1.0]
+        >>> Settings(2, ECTConfig(num_directions=1, num_thresholds=3)).columns()
+        ['d0_t0', 'd0_t1', 'd0_t2']
     """
 
     dim: int | None = None
@@ -50,11 +46,6 @@ class Settings:
     def shape(self) -> tuple[int, ...]:
         """Shape of one transform: ``[T, H]``, or ``[K, T, H]`` with channels."""
         return self.ect.shape(self.known_dim)
-
-    @torch.no_grad()
-    def transform(self, complex: Complex) -> Tensor:
-        """Transforms ``[B, T, H]`` or ``[B, K, T, H]``, computed in float64 and returned in float32."""
-        return self.ect.transform(complex.to(torch.float64)).float()
 
     def columns(self) -> list[str]:
         """The column names of a table: ``d0_t0`` is the first direction and threshold, ``s1_d0_t0`` the same for edges."""

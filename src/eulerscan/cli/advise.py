@@ -1,4 +1,4 @@
-"""``eulerscan advise``: settings for a folder of shapes, and why."""
+"""``eulerscan advise``: suggested settings for given shapes, with reasons."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..analysis.advice import advise as suggest
 from ..complexes import collate
 from ..io import Failure, read_all
 from ..io.landmarks import containing_file
-from .options import Files, find_files, parse_pairs, print_failures
+from .options import Data, Files, find_files, parse_pairs, print_failures
 
 SETTINGS = ("normalize", "radius", "num_thresholds", "num_directions", "scale", "divide_by")
 
@@ -32,35 +32,35 @@ def advise(
     max_files: int = 64,
     tolerance: float = 0.1,
     normalize: Literal["auto", "unit_ball", "center", "none"] = "auto",
-    data: tuple[str, ...] = (),
+    data: Data = (),
     as_json: bool = False,
     quiet: bool = False,
 ) -> int:
-    """Suggest directions, thresholds, radius and scale for your shapes, with the reason of each and the command to go on with.
+    """Suggest directions, thresholds, radius and scale for your shapes, with a reason for each, and the next command.
 
-    Thresholds are doubled until a curve is predicted well enough between two of them, and directions until it is by the curves
-    of its neighbours. Where every sub-folder is a class, they tell whether size carries meaning. What cannot be read is
-    reported and left out, and the exit code is then 1.
+    Thresholds are doubled until interpolation between them predicts the curves well enough, and directions until the curves
+    of their neighbors do. If the shapes are in several folders, these are taken for classes, and tell whether size matters.
+    Files that cannot be read are reported and left out, and the exit code is then 1.
 
     Examples: `eulerscan advise skulls/`, `eulerscan advise digits/*.png --data weighted=true --tolerance 0.05`
 
     Args:
         files: Files of meshes, points, graphs or images, or folders of them.
-        max_files: Files that are looked at, at most, chosen evenly from all.
-        tolerance: The largest error that is taken, as a share of the mean difference between shapes.
+        max_files: Largest number of files to read, spread evenly over all.
+        tolerance: Largest error, relative to the mean difference between shapes.
         normalize: unit_ball centers each shape and scales it to norm 1, center keeps its size, none keeps its coordinates. auto
             decides by sizes and positions.
-        data: Options of reading the files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
+        data: Options for reading files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
         as_json: Print JSON instead of a table.
         quiet: Show no progress.
     """
     positive(max_files, "--max-files")
     if not 0 < tolerance < 1:
-        raise ValueError(f"--tolerance must be a share between 0 and 1, such as 0.1, got {tolerance}.")
-    listing = find_files(files)
+        raise ValueError(f"--tolerance must be between 0 and 1, such as 0.1, got {tolerance}.")
+    listing = find_files(files, quiet=quiet or as_json)
     paths = listing.paths
-    chosen = _evenly(paths, max_files)
-    options = {"dtype": torch.float64} | parse_pairs(data)  # as they are transformed
+    chosen = _sample(paths, max_files)
+    options = {"dtype": torch.float64} | parse_pairs(data)  # as by eulerscan transform
     read, failures = read_all(chosen if quiet else progress(chosen, "reading files"), **options)
     dim = next((shape.dim for shape in read.values()), 0)
     shapes = {path: shape for path, shape in read.items() if shape.dim == dim}
@@ -68,7 +68,7 @@ def advise(
         *listing.path_failures,
         *failures,
         *(
-            Failure(path, f"points of dimension {shape.dim}, those of the first shape have {dim}.")
+            Failure(path, f"points of dimension {shape.dim}, expected {dim}.")
             for path, shape in read.items()
             if shape.dim != dim
         ),
@@ -86,22 +86,19 @@ def advise(
             print(json.dumps(_record(advice, command, len(paths), len(shapes)), indent=2))
         else:
             print(_table(advice))
-            looked = f"{len(shapes)} of {len(paths)}" if len(shapes) < len(paths) else f"{len(shapes)}"
-            unseen = (
-                " Those that were not may be larger."
-                if len(chosen) < len(paths) and advice.config.normalize != "unit_ball"
-                else ""
-            )
-            print(f"\n{looked} {'shape was' if looked == '1' else 'shapes were'} looked at.{unseen} Go on with\n")
-            print(f"  {command}\n\nor in Python\n\n  {advice.python()}")
+            count = "1 shape" if len(paths) == 1 else f"{len(paths)} shapes"
+            based_on = count if len(shapes) == len(paths) else f"{len(shapes)} of {count}"
+            larger = len(chosen) < len(paths) and advice.config.normalize != "unit_ball"
+            print(f"\nBased on {based_on}.{' The others may be larger.' if larger else ''} Next:\n")
+            print(f"  {command}\n\nor in Python:\n\n  {advice.python()}")
     return print_failures(failures, done=len(shapes))
 
 
-def _evenly(paths: Sequence[Path], most: int) -> list[Path]:
-    """At most so many, from the first to the last at equal distances."""
-    if len(paths) <= most:
+def _sample(paths: Sequence[Path], count: int) -> list[Path]:
+    """At most ``count`` paths, evenly spaced from the first to the last."""
+    if len(paths) <= count:
         return list(paths)
-    return [paths[i * (len(paths) - 1) // max(1, most - 1)] for i in range(most)]
+    return [paths[i * (len(paths) - 1) // max(1, count - 1)] for i in range(count)]
 
 
 def _table(advice: Advice) -> str:
@@ -109,19 +106,14 @@ def _table(advice: Advice) -> str:
     rows = []
     for name in SETTINGS:
         value = getattr(advice.config, name)
+        shown = f"{value:g}" if isinstance(value, int | float) else value or "none"
         lines = textwrap.wrap(advice.reasons[name].replace(" %", "\N{NO-BREAK SPACE}%"), width)
-        rows += [[name.replace("_", " "), _shown(value), lines[0]], *(["", "", line] for line in lines[1:])]
+        rows += [[name.replace("_", " "), shown, lines[0]], *(["", "", line] for line in lines[1:])]
     return aligned(["setting", "value", "why"], rows).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def _shown(value: str | float | None) -> str:
-    if isinstance(value, bool) or value is None:
-        return "yes" if value else "no"
-    return value if isinstance(value, str) else f"{value:g}"
-
-
 def _command(files: Sequence[Path], advice: Advice, data: Sequence[str]) -> str:
-    """The command that transforms the same files with these settings."""
+    """The command that transforms the files with these settings."""
     words = ["eulerscan", "transform", *map(str, files), "-o", "transforms.npz"]
     config = advice.config
     words += ["--num-directions", str(config.num_directions), "--num-thresholds", str(config.num_thresholds)]
@@ -135,7 +127,7 @@ def _record(advice: Advice, command: str, files: int, read: int) -> dict[str, ob
     settings = {name: getattr(advice.config, name) for name in SETTINGS}
     return {
         "files": files,
-        "looked_at": read,
+        "read": read,
         "dim": advice.dim,
         **settings,
         "reasons": advice.reasons,

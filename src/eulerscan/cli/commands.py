@@ -1,47 +1,32 @@
-"""The commands of ``eulerscan``, by name: the only part of the library that prints."""
+"""The commands of ``eulerscan``.
+
+A new command is a function in a module of its own, and a line in the table below.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from importlib import import_module
+from typing import Any
 
-from tyro.conf import subcommand
+from .help import join_lines
 
-from . import data as data_sets
-from .advise import advise
-from .distances import distances
-from .explore import explore
-from .fit import fit
-from .help import in_one_line, without_none
-from .plot import plot
-from .predict import evaluate, predict
-from .reproduce import reproduce
-from .train import train
-from .transform import transform
-
-DataCommand = (
-    Annotated[None, subcommand("list", constructor=data_sets.list_datasets)]
-    | Annotated[None, subcommand("prepare", constructor=data_sets.prepare)]
-)
-
-
-def _data(command: DataCommand) -> None:
-    """Data sets: what there is, and preparing them."""
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {
-    "data": _data,
-    "train": train,
-    "evaluate": evaluate,
-    "predict": predict,
-    "fit": fit,
-    "plot": plot,
-    "explore": explore,
-    "advise": advise,
-    "transform": transform,
-    "distances": distances,
-    "reproduce": reproduce,
+# The module of each command, which has a function of the same name, and the summary for `eulerscan --help`.
+COMMANDS = {
+    "data": ("data", "List the data sets, and prepare them."),
+    "train": ("train", "Train and test a classifier of shapes."),
+    "evaluate": ("predict", "Print scores and confusion matrix of a trained model on its data set."),
+    "predict": ("predict", "Predict the class of each file."),
+    "fit": ("fit", "Fit a point cloud to the vertices of a shape, or deform one shape to another."),
+    "plot": ("plot", "Draw shapes and their transforms, for a paper or a talk."),
+    "explore": ("explore", "Write an interactive page that sweeps a shape in any direction."),
+    "advise": ("advise", "Suggest directions, thresholds, radius and scale for your shapes, with a reason for each."),
+    "transform": ("transform", "Transform shapes: one row of numbers per shape."),
+    "distances": ("distances", "Compute the distances between all shapes."),
+    "reproduce": ("reproduce", "Run the experiments of the paper."),
 }
-for _command in COMMANDS.values():
-    without_none(_command)
-    in_one_line(_command)
+
+
+def load(name: str) -> Callable[..., Any]:
+    """Import a command."""
+    return join_lines(getattr(import_module(f".{COMMANDS[name][0]}", __package__), name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-from tyro.conf import arg
+from tyro.conf import arg, subcommand
 
 from .._tables import aligned
 from ..complexes.simplices import NAMES
@@ -23,7 +23,7 @@ def list_datasets() -> None:
 
 def prepare(
     name: Annotated[str, arg(metavar="DATASET")],
-    options: Annotated[tuple[str, ...], arg(metavar="[NAME=VALUE ...]")] = (),
+    options: Annotated[tuple[str, ...], arg(metavar="[NAME=VALUE ...]", help_behavior_hint="(optional)")] = (),
     /,
 ) -> None:
     """Download and prepare a data set, and summarize it. Afterwards it loads fast.
@@ -54,6 +54,15 @@ def prepare(
     print(name)
     for fact, value in facts.items():
         print(f"  {fact:<10} {value}")
+
+
+DataCommand = (
+    Annotated[None, subcommand("list", constructor=list_datasets)] | Annotated[None, subcommand("prepare", constructor=prepare)]
+)
+
+
+def data(command: DataCommand) -> None:
+    """List the data sets, and prepare them."""
 
 
 def _prepared(about: Description) -> str:

@@ -7,9 +7,6 @@ import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-from tyro.conf import arg
 
 from .._progress import progress_bar
 from .._storage import replacing
@@ -22,13 +19,15 @@ from ..plot.distances import draw_distances
 from ..plot.figures import save
 from .align import check_align, distances_in_plane, distances_in_space, load_checkpoint
 from .options import (
+    Data,
     Files,
+    Maybe,
+    Output,
     check_output,
     find_files,
     parse_pairs,
     print_failures,
     warn_beyond_radius,
-    warn_light_background,
 )
 from .plot import FIGURES
 
@@ -39,13 +38,13 @@ def distances(
     files: Files,
     /,
     *,
-    output: Annotated[Path, arg(aliases=["-o"])],
-    plot: Path | None = None,
+    output: Output,
+    plot: Maybe[Path] = None,
     p: float = 2,
     align: bool = False,
     ect: ECTConfig = ECTConfig(),  # noqa: B008
-    dim: int | None = None,
-    data: tuple[str, ...] = (),
+    dim: Maybe[int] = None,
+    data: Data = (),
     overwrite: bool = False,
     quiet: bool = False,
 ) -> int:
@@ -88,8 +87,8 @@ def distances(
         settings = Settings(dim, ect, parse_pairs(data))
         if align:
             check_align(settings)
-        listing = find_files(files, besides=[path for path in (output, plot) if path is not None], sort=True, quiet=quiet)
-        warn_light_background(listing.paths, settings.reading)
+        written = [path for path in (output, plot) if path is not None]
+        listing = find_files(files, exclude=written, sort=True, reading=settings.reading, quiet=quiet)
         with closing(progress_bar(len(listing.names), "transforming", hidden=quiet)) as bar:
             found, report = transform_all(listing, settings, progress=bar)
         warn_beyond_radius(report.num_beyond, ect.largest_height)

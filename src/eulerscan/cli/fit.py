@@ -14,7 +14,7 @@ from ..complexes import Complex
 from ..fitting import Fit, fit_points
 from ..io import WRITABLE, write
 from ..plot.fits import Recorder, animate, draw_fit
-from .options import check_output, read_one
+from .options import Maybe, Output, check_output, read_one
 from .plot import FIGURES
 
 # A fit is poor if its loss is above both; successful fits end far below.
@@ -26,16 +26,16 @@ def fit(
     target: Annotated[Positional[Path], arg(metavar="FILE")],
     /,
     *,
-    output: Annotated[Path, arg(aliases=["-o"])],
-    num_points: int | None = None,
-    start: Path | None = None,
-    num_directions: int | None = None,
+    output: Output,
+    num_points: Maybe[int] = None,
+    start: Maybe[Path] = None,
+    num_directions: Maybe[int] = None,
     num_thresholds: int = 64,
     steps: int = 600,
-    restarts: int | None = None,
+    restarts: Maybe[int] = None,
     seed: int = 0,
-    figure: Path | None = None,
-    animation: Path | None = None,
+    figure: Maybe[Path] = None,
+    animation: Maybe[Path] = None,
     overwrite: bool = False,
 ) -> None:
     """Fit a point cloud to the vertices of a shape, or deform one shape to another, by their transforms alone.

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from tyro.conf import Positional, arg
 
 from ..complexes import Complex
 from ..io import READABLE, Failure, Listing, list_shapes, read
-from ..io.formats import EXTENSIONS, IMAGES
+from ..io.formats import IMAGE_EXTENSIONS
 from ..io.images import has_light_background
+from .help import OPTIONAL
 
+T = TypeVar("T")
+Maybe = Annotated[T | None, OPTIONAL]  # for arguments with default None
+Output = Annotated[Path, arg(aliases=["-o"])]
+MaybeOutput = Annotated[Path | None, OPTIONAL, arg(aliases=["-o"])]
+Data = Annotated[tuple[str, ...], arg(metavar="NAME=VALUE ...", help_behavior_hint="(optional)")]
 Files = Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...", help_behavior_hint="(required)")]
+Shapes = Annotated[Files, arg(metavar="SHAPE ...")]
+OneShape = Annotated[Positional[Path], arg(metavar="SHAPE")]
 Run = Annotated[Positional[Path], arg(metavar="RUN")]
 
 
@@ -43,9 +51,22 @@ def check_output(path: Path | None, overwrite: bool) -> None:
         raise FileExistsError(f"{path} exists already. Use --overwrite to replace it.")
 
 
-def find_files(files: Sequence[Path], *, besides: Sequence[Path] = (), sort: bool = False, quiet: bool = False) -> Listing:
-    """List the shapes in files and folders, at least one. Say on standard error which files in folders are skipped."""
-    listing = list_shapes(files, besides=besides, sort=sort)
+def find_files(
+    files: Sequence[Path],
+    *,
+    exclude: Sequence[Path] = (),
+    sort: bool = False,
+    reading: Mapping[str, Any] | None = None,
+    quiet: bool = False,
+) -> Listing:
+    """List the shapes in files and folders, at least one. Say on standard error which files in folders are skipped.
+
+    Args:
+        files, exclude, sort: As in :func:`eulerscan.io.list_shapes`.
+        reading: Options for reading the files, to warn of images with a light background.
+        quiet: Do not list skipped files.
+    """
+    listing = list_shapes(files, exclude=exclude, sort=sort)
     extensions = " ".join(sorted(extension or "(none)" for extension in listing.skipped))
     if not listing.names:
         why = f" Found only {extensions}." if extensions else ""
@@ -54,8 +75,10 @@ def find_files(files: Sequence[Path], *, besides: Sequence[Path] = (), sort: boo
         raise ValueError(f"Name files, or folders with files of these formats: {' '.join(READABLE)}.{why}")
     if extensions and not quiet:
         count = sum(listing.skipped.values())
-        files_skipped = "1 file" if count == 1 else f"{count} files"
-        print(f"skipped {files_skipped} with unsupported extensions: {extensions}", file=sys.stderr)
+        print(f"skipped {count} {'file' if count == 1 else 'files'} with unsupported extensions: {extensions}", file=sys.stderr)
+    image = next((name for name in listing.names if name.lower().endswith(IMAGE_EXTENSIONS)), None)
+    if reading is not None and image is not None:
+        warn_light_background(listing.folder / image, reading)
     return listing
 
 
@@ -68,14 +91,11 @@ def read_one(path: Path, **options: Any) -> Complex:
     return shape
 
 
-def warn_light_background(paths: Iterable[Path], reading: Mapping[str, Any]) -> None:
-    """Warn if the first image has a light background, which is then taken for the shape."""
-    if {"invert", "threshold"} & set(reading):
-        return
-    first = next((path for path in paths if EXTENSIONS.get(path.suffix.lower()) in IMAGES), None)
-    if first is not None and has_light_background(first):
+def warn_light_background(image: Path, reading: Mapping[str, Any]) -> None:
+    """Warn if an image has a light background, which is then taken for the shape."""
+    if not {"invert", "threshold"} & set(reading) and has_light_background(image):
         print(
-            f"warning: {first} has a light background, which is taken for the shape. Use --data invert=true for dark shapes "
+            f"warning: {image} has a light background, which is taken for the shape. Use --data invert=true for dark shapes "
             "or invert=false to hide this warning",
             file=sys.stderr,
         )

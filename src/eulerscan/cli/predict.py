@@ -6,11 +6,10 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import torch
 from torch import Tensor
-from tyro.conf import arg
 
 from .. import datasets
 from .._progress import progress
@@ -23,7 +22,7 @@ from ..io import Failure, read_all
 from ..training.config import RunConfig
 from ..training.loop import evaluate as score
 from ..training.runs import load
-from .options import Files, Run, check_output, find_files, print_failures
+from .options import Files, MaybeOutput, Run, check_output, find_files, print_failures
 
 BATCH_SIZE = 64
 _KINDS = {0: "point cloud", 1: "graph", 2: "mesh"}  # by dimension
@@ -34,7 +33,7 @@ def evaluate(
     /,
     *,
     split: str = "test",
-    output: Annotated[Path | None, arg(aliases=["-o"])] = None,
+    output: MaybeOutput = None,
     as_json: bool = False,
     overwrite: bool = False,
 ) -> int:
@@ -99,7 +98,7 @@ def predict(
     files: Files,
     /,
     *,
-    output: Annotated[Path | None, arg(aliases=["-o"])] = None,
+    output: MaybeOutput = None,
     overwrite: bool = False,
 ) -> int:
     """Predict the class of each file. Files that cannot be read are skipped, and the exit code is then 1.

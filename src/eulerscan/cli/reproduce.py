@@ -12,6 +12,7 @@ from ..paper.optimization import FIGURES, run_figure
 from ..paper.plans import PLANS
 from ..paper.rendering import render
 from ..paper.running import read, run_plan
+from .options import Maybe
 
 QUIRKY = ("superpixels", "small-graphs")  # experiments with rows as published
 
@@ -24,11 +25,11 @@ def reproduce(
     experiment: Positional[Experiment] = "all",
     /,
     *,
-    seeds: int | None = None,
+    seeds: Maybe[int] = None,
     as_published: bool = False,
     results: Path = Path("results"),
     work: Path = Path("runs") / "reproduce",
-    sample: int | None = None,
+    sample: Maybe[int] = None,
     render_only: bool = False,
 ) -> None:
     """Run the experiments of the paper and compare our numbers with the published ones.

@@ -19,23 +19,24 @@ from .._tables import aligned
 from ..datasets import Dataset
 from ..datasets.folder import load_folder
 from ..io import Failure
+from ..io.formats import IMAGE_EXTENSIONS
 from ..training import distributed
 from ..training.checkpoints import Epoch
 from ..training.config import ModelConfig, RunConfig, TrainingConfig
 from ..training.runs import start
-from .options import parse_pairs, print_failures, warn_beyond_radius, warn_light_background
+from .options import Data, Maybe, MaybeOutput, parse_pairs, print_failures, warn_beyond_radius, warn_light_background
 
 
 def train(
-    dataset: Annotated[Positional[str | None], arg(metavar="[DATASET]")] = None,
+    dataset: Annotated[Positional[Maybe[str]], arg(metavar="[DATASET]")] = None,
     /,
     *,
-    folder: Path | None = None,
-    data: tuple[str, ...] = (),
+    folder: Maybe[Path] = None,
+    data: Data = (),
     model: ModelConfig = ModelConfig(),  # noqa: B008
     training: TrainingConfig = TrainingConfig(),  # noqa: B008
     seeds: int = 1,
-    output: Annotated[Path | None, arg(aliases=["-o"])] = None,
+    output: MaybeOutput = None,
     resume: bool = False,
     overwrite: bool = False,
     plots: bool = False,
@@ -72,7 +73,8 @@ def train(
         if distributed.is_first():
             layer = model.build(found.shapes.dim, len(found.classes)).layer.config
             warn_beyond_radius(layer.num_beyond(found.shapes[found.indices("train")]), layer.largest_height)
-            warn_light_background(map(Path, found.names), source["options"])
+            for image in [name for name in found.names if name.lower().endswith(IMAGE_EXTENSIONS)][:1]:
+                warn_light_background(Path(image), source["options"])
         results = []
         for seed in range(training.seed, training.seed + seeds):
             settings = replace(training, seed=seed)

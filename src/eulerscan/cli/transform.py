@@ -7,21 +7,20 @@ import sys
 import threading
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
-
-from tyro.conf import arg
 
 from .._progress import progress_bar
-from ..bulk import FORMATS, Settings, output_paths, transform_files, transform_folder
+from ..bulk import FORMATS, Settings, transform_files, transform_folder
 from ..config import ECTConfig
 from .options import (
+    Data,
     Files,
+    Maybe,
+    Output,
     check_output,
     find_files,
     parse_pairs,
     print_failures,
     warn_beyond_radius,
-    warn_light_background,
 )
 
 
@@ -29,13 +28,13 @@ def transform(
     files: Files,
     /,
     *,
-    output: Annotated[Path, arg(aliases=["-o"])],
+    output: Output,
     ect: ECTConfig = ECTConfig(),  # noqa: B008
-    dim: int | None = None,
-    data: tuple[str, ...] = (),
-    shards: int | None = None,
-    processes: int | None = None,
-    scheduler: str | None = None,
+    dim: Maybe[int] = None,
+    data: Data = (),
+    shards: Maybe[int] = None,
+    processes: Maybe[int] = None,
+    scheduler: Maybe[str] = None,
     overwrite: bool = False,
     quiet: bool = False,
 ) -> int:
@@ -60,11 +59,12 @@ def transform(
     """
     single = output.suffix.lower() in FORMATS
     _check_options(files, output, single, shards, processes, scheduler)
-    settings = Settings(dim, ect, parse_pairs(data))
-    for path in output_paths(output) if single else ():
+    reading = parse_pairs(data)
+    written = (output, output.with_suffix(".json")) if output.suffix.lower() == ".csv" else (output,)
+    for path in written if single else ():
         check_output(path, overwrite)
-    listing = find_files(files, besides=output_paths(output), sort=True, quiet=quiet)
-    warn_light_background(listing.paths, settings.reading)
+    listing = find_files(files, exclude=written, sort=True, reading=reading, quiet=quiet)
+    settings = Settings(dim, ect, reading)
     with closing(progress_bar(len(listing.names), "transforming", hidden=quiet)) as bar:
         if single:
             report = transform_files(listing, settings, output, progress=bar)

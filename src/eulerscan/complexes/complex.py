@@ -82,10 +82,6 @@ class Complex:
         object.__setattr__(complex, "packed", packed)
         return complex
 
-    def _replace(self, **fields: Any) -> Complex:
-        """The same complex with some of its packed fields changed, by name, without validation."""
-        return Complex.from_packed(self.packed._replace(**fields))
-
     @property
     def points(self) -> Tensor:
         """``[V, dim]``: coordinates, complex after complex (in the given order, if ``batch`` was ascending)."""
@@ -198,7 +194,7 @@ class Complex:
             raise ValueError(f"points must have shape [{count}, dim] here, got {list(shape)}.")
         if points.device != self.device:
             raise ValueError(f"points must be on {self.device} like the rest of the complex, got {points.device}.")
-        return self._replace(points=points)
+        return Complex.from_packed(self.packed._replace(points=points))
 
     @property
     def device(self) -> torch.device:
@@ -211,6 +207,9 @@ class Complex:
             device, dtype = None, device
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError(f"dtype must be floating point, got {dtype}.")
+        weights = self.packed.weights
+        if device is None and dtype == self.points.dtype and (weights is None or weights.dtype == dtype):
+            return self  # every forward pass of a layer asks
         return Complex.from_packed(
             self.packed.map(lambda x: x.to(device=device, dtype=dtype), lambda x: x.to(device=device))  # indices keep theirs
         )
@@ -236,11 +235,13 @@ class Complex:
             >>> pair.normalized("center").points.tolist()
             [[-2.0, 0.0], [2.0, 0.0]]
         """
-        return self if normalize is None else self._replace(points=normalized(self.packed, normalize))
+        if normalize is None:
+            return self
+        return Complex.from_packed(self.packed._replace(points=normalized(self.packed, self.batch, normalize)))
 
     def largest_norms(self) -> Tensor:
         """``[B]``: norm of the vertex farthest from the origin, 0 for an empty complex."""
-        return segment_max(torch.linalg.vector_norm(self.points, dim=1), self.offsets[0])
+        return segment_max(torch.linalg.vector_norm(self.points, dim=1), self.batch, self.num_complexes)
 
     def with_weights(self, weights: Any, extend: Extend = "max") -> Complex:
         """The same complex with other weights.
@@ -254,7 +255,7 @@ class Complex:
         weights = check_vertex_weights(weights, self.points)
         name = {"max": "amax", "min": "amin", "mean": "mean"}[extend]
         parts = [weights, *(getattr(weights[columns], name)(dim=0) for columns in self.simplices)]
-        return self._replace(weights=torch.cat(parts))
+        return Complex.from_packed(self.packed._replace(weights=torch.cat(parts)))
 
     def subsample(self, num_points: int, *, generator: torch.Generator | None = None) -> Complex:
         """At most ``num_points`` points of each cloud, without replacement: the first ones, or random ones.

@@ -22,33 +22,22 @@ DivideBy = Literal["vertices", "simplices", "peak"]
 """The transform of a shape is divided by its number of vertices or simplices, or by its largest absolute value."""
 
 
-def check_normalize(normalize: str | None) -> None:
-    """Check the option ``normalize``."""
+def normalized(packed: Packed, batch: Tensor, normalize: Normalize) -> Tensor:
+    """Coordinates ``[V, dim]`` of each complex, centered or moved to the unit ball; ``batch [V]`` as of a :class:`Complex`."""
     check_choice(normalize, "normalize", get_args(Normalize), optional=True)
-
-
-def check_divide_by(divide_by: str | None) -> None:
-    """Check the option ``divide_by``."""
-    check_choice(divide_by, "divide_by", get_args(DivideBy), optional=True)
-
-
-def normalized(packed: Packed, normalize: Normalize) -> Tensor:
-    """Coordinates ``[V, dim]`` of each complex of a batch, centered or moved to the unit ball."""
-    check_normalize(normalize)
-    points, offsets = packed.points, packed.offsets[0]
-    batch = owners(offsets, len(points))
+    offsets, count = packed.offsets[0], packed.offsets.shape[1] - 1
     # Relative to one of its own points, a complex of coincident points is exactly zero.
-    points = points - points[offsets[batch]]
-    centers = centroids(packed._replace(points=points), by_measure=normalize != "vertices")
+    points = packed.points - packed.points[offsets[batch]]
+    centers = centroids(packed._replace(points=points), batch, by_measure=normalize != "vertices")
     points = points - centers.to(points.dtype)[batch]
     if normalize == "center":
         return points
     # Twice, since norms of very large or very small coordinates would overflow or vanish.
-    points = points / nonzero(segment_max(points.abs().amax(dim=1), offsets))[batch, None]
-    return points / nonzero(segment_max(torch.linalg.vector_norm(points, dim=1), offsets))[batch, None]
+    points = points / nonzero(segment_max(points.abs().amax(dim=1), batch, count))[batch, None]
+    return points / nonzero(segment_max(torch.linalg.vector_norm(points, dim=1), batch, count))[batch, None]
 
 
-def centroids(packed: Packed, *, by_measure: bool = True) -> Tensor:
+def centroids(packed: Packed, batch: Tensor, *, by_measure: bool = True) -> Tensor:
     """``[B, dim]``: center of mass of each complex, in float64.
 
     The mass is that of the simplices of the largest dimension that have any: edges count by length, triangles by area,
@@ -57,13 +46,13 @@ def centroids(packed: Packed, *, by_measure: bool = True) -> Tensor:
     """
     points, offsets, rows, simplices, _ = packed
     points = points if points.device.type == "mps" else points.double()  # a device without float64
-    batch, count = owners(offsets[0], len(points)), offsets.shape[1] - 1
+    count = offsets.shape[1] - 1
     sums = points.new_zeros(count, points.shape[1]).index_add(0, batch, points)
     centers = sums / offsets[0].diff().clamp(min=1).unsqueeze(1)
     if not by_measure or not rows:
         return centers
     # Coordinates of about 1, so that no power of them overflows or vanishes.
-    size = nonzero(segment_max(points.detach().abs().amax(dim=1), offsets[0]))
+    size = nonzero(segment_max(points.detach().abs().amax(dim=1), batch, count))
     points = points / size[batch, None]
     done = torch.zeros(count, dtype=torch.bool, device=points.device)
     levels = split_simplices(simplices, rows, [n // r for r, n in zip(rows, _lengths(simplices, offsets, rows), strict=True)])
@@ -128,9 +117,9 @@ def divided(transform: Tensor, offsets: Tensor, divide_by: DivideBy | None) -> T
     return transform / divisors(transform, offsets, divide_by).reshape(-1, *[1] * (transform.ndim - 1))
 
 
-def segment_max(values: Tensor, offsets: Tensor) -> Tensor:
-    """``[B]``: the largest of the non-negative values ``[V]`` in each segment, 0 for an empty one."""
-    largest: Tensor = values.new_zeros(len(offsets) - 1).scatter_reduce(0, owners(offsets, len(values)), values, "amax")
+def segment_max(values: Tensor, batch: Tensor, count: int) -> Tensor:
+    """``[count]``: the largest of the non-negative values ``[V]`` in each segment, 0 for an empty one."""
+    largest: Tensor = values.new_zeros(count).scatter_reduce(0, batch, values, "amax")
     return largest
 
 

@@ -74,7 +74,7 @@ def fit_directions(
     complex = single_complex(shape, "shape")
     if restarts < 0:
         raise ValueError(f"restarts must not be negative, got {restarts}.")
-    objective = _objective(complex, target, num_directions=num_directions, num_thresholds=num_thresholds, scales=scales)
+    objective = _objective(complex, target, num_directions, num_thresholds, scales)
     count, dim = objective.directions.shape
     initial = spheres.random(count, dim, generator) if start is None else _check_start(start, count, dim)
     options = DescentOptions(steps, learning_rate, optimizer, tolerance)
@@ -115,12 +115,7 @@ def fit_directions(
 
 
 def _objective(
-    shape: Complex,
-    target: Shape | TransformTarget,
-    *,
-    num_directions: int,
-    num_thresholds: int,
-    scales: Sequence[float] | None,
+    shape: Complex, target: Shape | TransformTarget, num_directions: int, num_thresholds: int, scales: Sequence[float] | None
 ) -> Objective:
     """The given transform, or that of another shape in evenly spaced directions."""
     like: dict[str, Any] = {"device": shape.device, "dtype": shape.points.dtype}

@@ -12,10 +12,12 @@ import numpy as np
 import torch
 
 from ..complexes import Complex, collate
-from ..complexes.simplices import unique
+from ..complexes.packed import Packed, pack, take
+from ..complexes.simplices import faces, unique
 from ..convert.trimesh import first_duplicates
+from .formats import load
 from .mesh import Mesh, decode_triangles, parse_mesh
-from .read import open_shape, parse, read
+from .read import parse, read
 
 _Array = np.ndarray[Any, Any]
 _MESH_OPTIONS = {"merge", "dtype"}
@@ -58,7 +60,7 @@ def read_many(paths: Sequence[str | os.PathLike[str]], **options: Any) -> tuple[
     errors: dict[int, Exception] = {}
     for i, path in enumerate(paths):
         try:
-            file = open_shape(path)
+            file = load(path)
             mesh = parse_mesh(file) if batched else None
             if mesh is None:
                 shapes[i] = parse(file, **options)
@@ -68,7 +70,11 @@ def read_many(paths: Sequence[str | os.PathLike[str]], **options: Any) -> tuple[
             raise
         except Exception as error:  # the other files can still be read
             errors[i] = error
-    joined = _assemble_all(meshes, **options) if meshes else None
+    # Many meshes differ only in their coordinates: what depends on the triangles alone is computed once for all of them.
+    connectivity = {mesh.connectivity: None for mesh in meshes.values()}
+    triangles = {key: columns for key in connectivity if (columns := decode_triangles(*key)) is not None}
+    valid = {i: mesh for i, mesh in meshes.items() if mesh.connectivity in triangles}
+    joined = _assemble_all(valid, triangles, **options) if valid else None
     for i in meshes.keys() - (joined.positions if joined is not None else ()):
         try:
             shapes[i] = read(paths[i], **options)
@@ -77,33 +83,26 @@ def read_many(paths: Sequence[str | os.PathLike[str]], **options: Any) -> tuple[
     batches: dict[int, list[Batch]] = {} if joined is None else {joined.complex.dim: [joined]}
     for i, shape in sorted(shapes.items()):
         batches.setdefault(shape.dim, []).append(Batch([i], shape))
-    return {dim: _concatenate(items) for dim, items in batches.items()}, dict(sorted(errors.items()))
+    for dim, items in batches.items():
+        if len(items) > 1:
+            batches[dim] = [Batch([i for item in items for i in item.positions], collate([item.complex for item in items]))]
+    return {dim: batch for dim, [batch] in batches.items()}, dict(sorted(errors.items()))
 
 
-def _concatenate(batches: list[Batch]) -> Batch:
-    if len(batches) == 1:
-        return batches[0]
-    return Batch([i for batch in batches for i in batch.positions], collate([batch.complex for batch in batches]))
-
-
-def _assemble_all(meshes: dict[int, Mesh], *, merge: bool = True, dtype: torch.dtype | None = None) -> Batch | None:
-    """Join the valid meshes to one batch, each as by :func:`~eulerscan.convert.trimesh.assemble`."""
-    connectivity = {mesh.connectivity: None for mesh in meshes.values()}
-    triangles = {key: columns for key in connectivity if (columns := decode_triangles(*key)) is not None}
-    meshes = {i: mesh for i, mesh in meshes.items() if mesh.connectivity in triangles}
-    if not meshes:
-        return None
+def _assemble_all(
+    meshes: dict[int, Mesh], triangles: dict[Any, _Array], *, merge: bool = True, dtype: torch.dtype | None = None
+) -> Batch | None:
+    """Join meshes to one batch, each as by :func:`~eulerscan.convert.trimesh.assemble`. Invalid ones are left out."""
     points = np.concatenate([mesh.vertices for mesh in meshes.values()], dtype=np.float64)
     coordinates = torch.from_numpy(points).to(dtype or torch.get_default_dtype())
     if not bool(torch.isfinite(coordinates).all()):
         finite = {i: mesh for i, mesh in meshes.items() if _is_finite(mesh.vertices, coordinates.dtype)}
-        return _assemble_all(finite, merge=merge, dtype=dtype) if len(finite) < len(meshes) else None
+        return _assemble_all(finite, triangles, merge=merge, dtype=dtype) if 0 < len(finite) < len(meshes) else None
     stored = [mesh.connectivity for mesh in meshes.values()]
     own = [triangles[key] for key in stored]
     if merge:
         own = _merge(points, [len(mesh.vertices) for mesh in meshes.values()], own)
-    # Many meshes differ only in their coordinates: what depends on the triangles alone is computed once for all of them.
-    # Copying the triangles for each would take a quarter of the time or more.
+    # Copying the triangles for each mesh would take a quarter of the time or more.
     contents = {key: columns.tobytes() for key, columns in triangles.items()}
     keys = [
         (len(mesh.vertices), contents[key] if columns is triangles[key] else columns.tobytes())
@@ -118,16 +117,18 @@ def _assemble_all(meshes: dict[int, Mesh], *, merge: bool = True, dtype: torch.d
     positions = [i for i, full in zip(meshes, filled, strict=True) if full]
     if not positions:
         return None
-    shapes = connected[[number for number, full in zip(chosen, filled, strict=True) if full]]
-    return Batch(positions, shapes.with_points(coordinates if bool(kept.all()) else coordinates[kept]))
+    taken = [number for number, full in zip(chosen, filled, strict=True) if full]
+    shapes = take(connected, torch.tensor(taken, device="cpu"))
+    used_points = coordinates if bool(kept.all()) else coordinates[kept]
+    return Batch(positions, Complex.from_packed(shapes._replace(points=used_points)))
 
 
-def _connect_cached(meshes: tuple[tuple[int, bytes], ...]) -> tuple[Complex, list[_Array]]:
+def _connect_cached(meshes: tuple[tuple[int, bytes], ...]) -> tuple[Packed, list[_Array]]:
     small = sum(len(triangles) for _, triangles in meshes) < _CACHED
     return _cached(meshes) if small else _connect(meshes)
 
 
-def _connect(meshes: tuple[tuple[int, bytes], ...]) -> tuple[Complex, list[_Array]]:
+def _connect(meshes: tuple[tuple[int, bytes], ...]) -> tuple[Packed, list[_Array]]:
     """Complexes with given numbers of vertices and triangles, without coordinates, and a mask of the used vertices of each."""
     sizes = [size for size, _ in meshes]
     starts = np.cumsum([0, *sizes])
@@ -138,8 +139,8 @@ def _connect(meshes: tuple[tuple[int, bytes], ...]) -> tuple[Complex, list[_Arra
     position = used.cumsum(0) - 1
     batch = torch.from_numpy(np.repeat(np.arange(len(meshes)), sizes))[used]
     points = torch.zeros(len(batch), 1, device="cpu")
-    complex = Complex(points, [position[level]] if level.numel() else [], batch=batch, num_complexes=len(meshes)).closure()
-    return complex, np.split(used.numpy(), starts[1:-1])
+    levels = [position[columns] for columns in (unique(faces(level)), level) if columns.numel()]
+    return pack(points, levels, None, batch, len(meshes)), np.split(used.numpy(), starts[1:-1])
 
 
 _cached = lru_cache(maxsize=1)(_connect)  # consecutive batches often have the same triangles

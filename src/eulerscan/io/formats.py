@@ -14,6 +14,9 @@ EXTENSIONS = {
     **{".gif": "gif", ".webp": "webp"},
 }
 IMAGES = ("png", "tiff", "jpeg", "bmp", "gif", "webp")
+IMAGE_EXTENSIONS = tuple(extension for extension, format in EXTENSIONS.items() if format in IMAGES)
+SPECIMEN_EXTENSIONS = (".tps", ".csv", ".tsv", ".txt")
+"""The extensions of files that may hold several specimens (:mod:`~eulerscan.io.landmarks`)."""
 _MESHES = ("ply", "off", "stl", "glb")
 READABLE: tuple[str, ...] = tuple(sorted(EXTENSIONS))
 """The file extensions that :func:`read` supports."""
@@ -39,7 +42,10 @@ _OUTPUTS = re.compile(
 
 
 class File(NamedTuple):
-    """A file in memory, and its format, one of the values of ``EXTENSIONS``."""
+    """A file in memory, and its format, one of the values of ``EXTENSIONS``.
+
+    Of a specimen only the path, and the format "specimen": its file is parsed once for all specimens.
+    """
 
     path: str | os.PathLike[str]
     format: str
@@ -48,8 +54,13 @@ class File(NamedTuple):
 
 def load(path: str | os.PathLike[str]) -> File:
     """Read a file and detect its format: from the content, else from the extension."""
-    with open(path, "rb", buffering=0) as file:
-        content = file.read()
+    try:
+        with open(path, "rb", buffering=0) as file:
+            content = file.read()
+    except OSError:
+        if is_specimen(path):
+            return File(path, "specimen", b"")
+        raise
     format = detect(content)
     if format not in _MESHES:
         try:
@@ -57,6 +68,12 @@ def load(path: str | os.PathLike[str]) -> File:
         except ValueError as error:
             raise ValueError(f"{Path(path)}: {error}") from None
     return File(path, format, content)
+
+
+def is_specimen(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is below a file that may hold specimens."""
+    parent = os.path.dirname(path)
+    return os.path.splitext(parent)[1].lower() in SPECIMEN_EXTENSIONS and os.path.isfile(parent)
 
 
 def _check(content: bytes, format: str | None, extension: str) -> str:

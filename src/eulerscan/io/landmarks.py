@@ -20,7 +20,7 @@ import torch
 
 from ..complexes import Complex
 from .arrays import point_cloud
-from .formats import File, load
+from .formats import File, is_specimen, load
 from .tables import (
     Row,
     check_widths,
@@ -35,7 +35,6 @@ from .tables import (
 )
 
 _Array = np.ndarray[Any, Any]
-_EXTENSIONS = (".tps", ".csv", ".tsv", ".txt")
 _NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f\x7f]+")  # separators of paths, and control characters
 _DIMS = {"LM": 2, "LM3": 3}
 _TPS_ENTRY = re.compile(r"\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*")
@@ -47,12 +46,6 @@ _COLUMN = re.compile(  # R turns 1.X into X1.X
 _DECIMAL = re.compile(r"[+-]?\d*[.,]\d+")
 
 
-def is_specimen(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is below a file that may hold specimens."""
-    parent = os.path.dirname(path)
-    return os.path.splitext(parent)[1].lower() in _EXTENSIONS and os.path.isfile(parent)
-
-
 def containing_file(path: Path) -> Path:
     """The file that holds a shape: the path itself, or its parent for a specimen."""
     return path.parent if is_specimen(path) else path
@@ -60,8 +53,6 @@ def containing_file(path: Path) -> Path:
 
 def specimen_names(path: str | os.PathLike[str]) -> list[str]:
     """The names of the specimens in a file; none if the file holds a single shape or cannot be read."""
-    if os.path.splitext(path)[1].lower() not in _EXTENSIONS:
-        return []
     try:
         specimens = _load_specimens(Path(path))
     except (OSError, ValueError):  # reported when the file is read

@@ -12,7 +12,7 @@ from .arrays import read_arrays
 from .formats import IMAGES, File, load
 from .graphs import read_graph
 from .images import IMAGE_OPTIONS, read_image
-from .landmarks import is_specimen, read_landmarks, read_specimen
+from .landmarks import read_landmarks, read_specimen
 from .mesh import read_mesh
 from .obj import read_obj
 from .tables import read_table
@@ -67,17 +67,7 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
         >>> read(file)
         Complex(num_complexes=1, dim=2, points=3)
     """
-    return parse(open_shape(path), **options)
-
-
-def open_shape(path: str | os.PathLike[str]) -> File:
-    """The file of a shape in memory. Of a specimen only the path: its file is parsed once for all specimens."""
-    try:
-        return load(path)
-    except OSError:
-        if is_specimen(path):
-            return File(path, "specimen", b"")
-        raise
+    return parse(load(path), **options)
 
 
 def parse(file: File, **options: Any) -> Complex:

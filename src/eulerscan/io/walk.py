@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..complexes import Complex
-from .formats import READABLE
+from .formats import READABLE, SPECIMEN_EXTENSIONS
 from .landmarks import containing_file, specimen_names
 from .read import read
 
@@ -176,7 +176,7 @@ class _Walker:
     def add_file(self, name: str, file: Path | os.DirEntry[str]) -> None:
         if not self._is_valid_name(file):
             return
-        specimens = specimen_names(file)
+        specimens = specimen_names(file) if os.path.splitext(file)[1].lower() in SPECIMEN_EXTENSIONS else []
         try:
             state = (containing_file(file) if isinstance(file, Path) else file).stat()
         except OSError:

@@ -151,7 +151,7 @@ def modelnet(seeds: int, as_published: bool) -> Iterator[Run]:
     """Point clouds of everyday objects: with the paper's head, which ignores the order of directions, and with a CNN.
 
     The two have about the same number of parameters. The other rows go beyond the paper: directions on rings with three
-    convolutions along them, batch normalization, clouds subsampled anew in every epoch and squeezed a little; and three such
+    convolutions along them, batch normalization, clouds resampled in every epoch and squeezed a little; and three such
     networks as an ensemble.
     """
     training = TrainingConfig(

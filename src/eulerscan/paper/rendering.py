@@ -38,7 +38,7 @@ _NOTES = {
     "modelnet": (
         "The first 100 or 1000 of the 1024 points that the mirror holds for each object; official test split.",
         "*Rings* goes beyond the paper: three convolutions along rings of directions around the upright axis, batch "
-        "normalization, 40 epochs, clouds squeezed a little and subsampled anew from the 1024 points in every epoch of "
+        "normalization, 40 epochs, clouds squeezed a little and resampled from the 1024 points in every epoch of "
         "training. *3 x rings*: an ensemble of three.",
     ),
 }

@@ -14,7 +14,7 @@ from ..complexes import Complex
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Random changes of every training shape, drawn anew in each epoch. The default is no change.
+    """Random changes of every training shape, different in each epoch. The default is no change.
 
     Args:
         rotate: Largest angle of a random rotation in degrees, in the plane of the first two coordinates. In space, that is

@@ -47,21 +47,21 @@ class ModelConfig:
         radius: Largest height.
         scale: Steepness of the sigmoid; the paper uses 200. Default: it rises over one step between thresholds.
         random_directions: Start from random directions, drawn from the seed, instead of evenly spread ones.
-        learn_directions: Learn the directions.
-        learn_thresholds: Learn the thresholds.
-        learn_scale: Learn the scale.
-        normalize: unit_ball centers each shape and scales it to norm 1, center keeps its size, None keeps its coordinates. Give
-            a radius unless it is unit_ball.
+        learn_directions: Learn the directions. Default: yes.
+        learn_thresholds: Learn the thresholds. Default: no.
+        learn_scale: Learn the scale. Default: no.
+        normalize: unit_ball centers each shape and scales it to norm 1, center keeps its size. Otherwise coordinates are kept.
+            Give a radius unless it is unit_ball.
         divide_by: Divide the transform of each shape by its number of vertices or simplices, or by its peak.
         max_dim: Count vertices, edges and so on in separate channels, up to this dimension: 1 for graphs, 2 for meshes.
         derivative: Give the head the difference of each curve from one threshold to the next, instead of its values.
         channels: Output channels of the convolutions (cnn).
         hidden: Sizes of the hidden layers.
         dropout: Dropout probability.
-        batch_norm: Add batch normalization (cnn, mlp). The paper has none.
-        circular: Pad the axis of directions circularly (cnn).
+        batch_norm: Add batch normalization (cnn, mlp). Default: no, as in the paper.
+        circular: Pad the axis of directions circularly (cnn). Default: no.
         num_rings: Number of rings around the third axis that the directions form, each a channel (cnn, in space).
-        conv_activation: Add a ReLU after each convolution (cnn). The published code had none.
+        conv_activation: Add a ReLU after each convolution (cnn). Default: yes. The published code had none.
     """
 
     model: str = "cnn"
@@ -145,8 +145,8 @@ class TrainingConfig:
         patience: Stop after this many epochs without a better validation score. 0 disables early stopping.
         select_by: Validation score that selects the epoch to keep; the loss breaks ties. last keeps the last epoch: with a few
             dozen validation shapes, the best score may be luck.
-        balance: For imbalanced classes: weight the loss by inverse class frequency (weights), or draw rare classes more often
-            (sampling).
+        balance: For imbalanced classes: weight the loss by inverse class frequency (weights), or draw rare classes more
+            often (sampling).
         num_points: Subsample point clouds to this many points: random ones in each epoch of training, the first ones for
             validation, test and prediction. Curves grow with the number of points, so give clouds of different sizes the same
             number.

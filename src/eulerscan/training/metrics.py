@@ -1,4 +1,4 @@
-"""How good predictions are, all of it from one confusion matrix."""
+"""Metrics of a classifier, computed from its confusion matrix."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Metrics:
-    """Scores of a classifier on some shapes.
+    """Metrics of a classifier on some shapes.
 
     Attributes:
-        confusion: ``[C, C]`` counts, a row for each true class, a column for each predicted one.
+        confusion: Confusion matrix ``[C, C]``: rows are true classes, columns predicted ones.
         loss: Mean cross entropy, in nats.
 
     Example:
@@ -32,12 +32,12 @@ class Metrics:
 
     @property
     def accuracy(self) -> float:
-        """Fraction of shapes whose class was predicted."""
+        """Fraction of shapes that are classified correctly."""
         return float(self.confusion.trace()) / max(1, self.count)
 
     @property
     def balanced_accuracy(self) -> float:
-        """Mean over the classes that occur of the fraction of their shapes that was predicted."""
+        """Mean recall over the classes that occur."""
         sizes = self.confusion.sum(dim=1)
         occurs = sizes > 0
         recall = self.confusion.diagonal()[occurs].double() / sizes[occurs]
@@ -45,14 +45,14 @@ class Metrics:
 
     @property
     def macro_f1(self) -> float:
-        """Mean F1 score over the classes that occur or were predicted."""
+        """Mean F1 score over the classes that occur or are predicted."""
         twice = 2 * self.confusion.diagonal().double()
         sizes = self.confusion.sum(dim=0) + self.confusion.sum(dim=1)
         occurs = sizes > 0
         return float((twice[occurs] / sizes[occurs]).mean()) if bool(occurs.any()) else 0.0
 
     def summary(self, prefix: str = "") -> dict[str, float]:
-        """The scores by name, accuracies in per cent."""
+        """The metrics by name, in percent except for the loss."""
         return {
             f"{prefix}loss": self.loss,
             f"{prefix}accuracy": 100 * self.accuracy,
@@ -62,7 +62,7 @@ class Metrics:
 
 
 def confusion(labels: Tensor, predicted: Tensor, num_classes: int) -> Tensor:
-    """``[C, C]``: how often each true class was taken for each class.
+    """Confusion matrix ``[C, C]``: rows are true classes, columns predicted ones.
 
     >>> confusion(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]), num_classes=2)
     tensor([[1, 1],
