@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ._torch_internals import is_vmapped
+
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
@@ -53,15 +55,6 @@ def ascending_error(thresholds: Tensor) -> ValueError:
         f"thresholds must ascend, got {thresholds[j].item():g} before {thresholds[j + 1].item():g} at position {j}. "
         "Sort them: thresholds.sort().values"
     )
-
-
-def is_mapped(tensor: Tensor) -> bool:
-    """Whether vmap hides one of the axes, so that nobody may look at the values."""
-    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-        if torch._C._functorch.is_batchedtensor(tensor):
-            return True
-        tensor = torch._C._functorch.get_unwrapped(tensor)
-    return torch._C._functorch.is_legacy_batchedtensor(tensor)
 
 
 def as_tensor(array: Any, name: str) -> Tensor:
@@ -241,7 +234,7 @@ def check_weights(
 
 
 def _is_finite(tensor: Tensor) -> bool:
-    return is_mapped(tensor) or bool(torch.isfinite(tensor).all())
+    return is_vmapped(tensor) or bool(torch.isfinite(tensor).all())
 
 
 def _check_integers(name: str, tensor: Tensor, points: Tensor) -> None:
