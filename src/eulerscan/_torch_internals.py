@@ -42,7 +42,8 @@ def is_recording() -> bool:
 
 def apply_directly(function: type[torch.autograd.Function]) -> Callable[..., Any]:
     """``function.apply`` without the preparations for ``torch.func``, which cost several microseconds per call."""
-    apply: Callable[..., Any] = super(torch.autograd.Function, function).apply
+    base: Any = super(torch.autograd.Function, function)
+    apply: Callable[..., Any] = base.apply
     return apply
 
 

@@ -46,7 +46,7 @@ def _pointer(typing: Any, address: Any, like: Any) -> Any:
 
 
 @inlined
-def array_at(address, shape, like):
+def array_at(address: Any, shape: Any, like: Any) -> Any:
     """C-contiguous array at ``address`` with the dtype of the scalar ``like``.
 
     It has no reference count. Threads that update a shared count for every complex would wait for each other.
@@ -55,7 +55,7 @@ def array_at(address, shape, like):
 
 
 @inlined
-def address_of(array):
+def address_of(array: Any) -> Any:
     """Address of the first element. The array must outlive the address."""
     return np.int64(array.ctypes.data)
 

@@ -113,6 +113,42 @@ def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
 # Arithmetic, lane by lane
 
 
+def _unary(operation: Callable[..., Any], result: types.Type) -> Any:
+    """An intrinsic of one argument, with a result of this type."""
+
+    @intrinsic
+    def apply(typing: Any, a: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return operation(builder, *arguments)
+
+        return result(a), generate
+
+    return apply
+
+
+def _ternary(operation: Callable[..., Any]) -> Any:
+    """An intrinsic of three vectors. The result has the type of the last."""
+
+    @intrinsic
+    def apply(typing: Any, a: Any, b: Any, c: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return operation(builder, *arguments)
+
+        return c(a, b, c), generate
+
+    return apply
+
+
+def _fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    bits = 32 if isinstance(a.type.element, ir.FloatType) else 64
+    kind = ir.FunctionType(a.type, [a.type] * 3)
+    return builder.call(builder.module.declare_intrinsic(f"llvm.fmuladd.v{WIDTH}f{bits}", fnty=kind), (a, b, c))
+
+
+def _bits(builder: Any, mask: Any) -> Any:
+    return builder.bitcast(mask, ir.IntType(WIDTH))
+
+
 def _binary(operation: Callable[..., Any], result: types.Type | None = None) -> Any:
     """An intrinsic of two vectors. The result has the type of the first, or the dtype ``result``."""
 
@@ -135,6 +171,14 @@ maximum = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered(">",
 minimum = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))  # b if either is NaN
 logical_or = _binary(lambda builder, a, b: builder.or_(a, b))
 and_not = _binary(lambda builder, a, b: builder.and_(a, builder.not_(b)))  # a and not b
+select = _ternary(lambda builder, mask, a, b: builder.select(mask, a, b))  # a where mask is True, else b
+fma = _ternary(_fma)  # a * b + c, fused where the processor can
+to_int32 = _unary(lambda builder, a: builder.fptosi(a, ir.VectorType(ir.IntType(32), WIDTH)), Lanes(types.int32))  # toward zero
+to_float64 = _unary(lambda builder, a: builder.sitofp(a, ir.VectorType(ir.DoubleType(), WIDTH)), Lanes(types.float64))
+any_lane = _unary(lambda builder, mask: builder.icmp_unsigned("!=", _bits(builder, mask), ir.IntType(WIDTH)(0)), types.boolean)
+# A mask as an integer with one bit per lane: iterate over its lanes by the position of the lowest set bit.
+bitmask = _unary(lambda builder, mask: builder.zext(_bits(builder, mask), ir.IntType(64)), types.int64)
+count_trailing_zeros = _unary(lambda builder, bits: builder.cttz(bits, ir.IntType(1)(1)), types.int64)  # of no zero
 
 
 @intrinsic
@@ -147,32 +191,6 @@ def broadcast(typing: Any, value: Any) -> Any:
         return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
 
     return Lanes(value)(value), generate
-
-
-@intrinsic
-def select(typing: Any, mask: Any, a: Any, b: Any) -> Any:
-    """``a`` where ``mask`` is True, else ``b``."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.select(*arguments)
-
-    return a(mask, a, b), generate
-
-
-@intrinsic
-def fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """``a * b + c``, fused where the processor can."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _fma(builder, *arguments)
-
-    return a(a, b, c), generate
-
-
-def _fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    bits = 32 if isinstance(a.type.element, ir.FloatType) else 64
-    kind = ir.FunctionType(a.type, [a.type] * 3)
-    return builder.call(builder.module.declare_intrinsic(f"llvm.fmuladd.v{WIDTH}f{bits}", fnty=kind), (a, b, c))
 
 
 @intrinsic
@@ -227,58 +245,7 @@ def cast(typing: Any, value: Any, like: Any) -> Any:
     return Lanes(like.dtype)(value, like), generate
 
 
-@intrinsic
-def to_int32(typing: Any, value: Any) -> Any:
-    """Round toward zero."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.fptosi(arguments[0], ir.VectorType(ir.IntType(32), WIDTH))
-
-    return Lanes(types.int32)(value), generate
-
-
-@intrinsic
-def to_float64(typing: Any, value: Any) -> Any:
-    """From int32."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.sitofp(arguments[0], ir.VectorType(ir.DoubleType(), WIDTH))
-
-    return Lanes(types.float64)(value), generate
-
-
 # Reductions over the lanes
-
-
-@intrinsic
-def any_lane(typing: Any, mask: Any) -> Any:
-    """Whether ``mask`` is True in at least one lane."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        bits = builder.bitcast(arguments[0], ir.IntType(WIDTH))
-        return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
-
-    return types.boolean(mask), generate
-
-
-@intrinsic
-def bitmask(typing: Any, mask: Any) -> Any:
-    """``mask`` as an integer with one bit per lane. Iterate over its lanes with :func:`count_trailing_zeros`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.zext(builder.bitcast(arguments[0], ir.IntType(WIDTH)), ir.IntType(64))
-
-    return types.int64(mask), generate
-
-
-@intrinsic
-def count_trailing_zeros(typing: Any, bits: Any) -> Any:
-    """Position of the lowest set bit. ``bits`` must not be zero."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.int64), generate
 
 
 @intrinsic
