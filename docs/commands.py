@@ -1,4 +1,4 @@
-"""The help texts of the command line, as they are when the documentation is built."""
+"""Writes the help of every command to a file, when the documentation is built."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 from eulerscan.cli.commands import COMMANDS
 from eulerscan.cli.main import main
 
-PARTS = {"data": ("list", "prepare")}
+SUBCOMMANDS = {"data": ("list", "prepare")}
 
 
 def write(folder: Path) -> None:
-    """One text file for each command: ``train.txt``, ``data-list.txt``, ..."""
+    """Write one file per command: ``train.txt``, ``data-list.txt``, ..."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in COMMANDS:
-        for words in [(name, part) for part in PARTS.get(name, ())] or [(name,)]:
+        for words in [(name, subcommand) for subcommand in SUBCOMMANDS.get(name, ())] or [(name,)]:
             (folder / f"{'-'.join(words)}.txt").write_text(help_of(*words), encoding="utf-8")
 
 
 def help_of(*words: str) -> str:
-    """What ``eulerscan WORDS --help`` prints on a terminal of 88 columns."""
+    """The output of ``eulerscan WORDS --help`` on a terminal with 88 columns."""
     text = io.StringIO()
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = "88"

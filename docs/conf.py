@@ -47,6 +47,8 @@ html_theme_options = {"navigation_with_keys": True}
 # Types of other libraries, and self-explanatory aliases.
 nitpick_ignore = [
     ("py:class", "eulerscan.complexes.packed.Packed"),  # what kernels take
+    ("py:class", "eulerscan.io.batch.Batch"),  # positions and complex
+    ("py:class", "eulerscan._progress.Bar"),  # a progress bar of tqdm
     ("py:mod", "eulerscan.variants"),  # its functions are documented as eulerscan.<name>
 ]
 nitpick_ignore_regex = [

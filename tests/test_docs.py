@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from test_rooms import ROOMS
 
 import eulerscan as es
 from eulerscan.cli import commands
@@ -240,3 +241,10 @@ def test_the_places_to_extend_exist():
         for name, file in re.findall(r"(?:`(\w+)` in )?`([\w/]+\.py)`", register):
             source = (ROOT / "src" / "eulerscan" / file).read_text("utf-8")
             assert re.search(rf"^(def )?{name}\b", source, flags=re.MULTILINE), thing
+
+
+def test_the_table_of_rooms_has_them_in_the_order_of_imports():
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    rows = [line for line in text.splitlines() if line.startswith(("| core", "| input", "| learn", "| use"))]
+    named = re.findall(r"`(\w+)/?`", " ".join(re.sub(r"\(.*?\)", "", row) for row in rows))
+    assert named == [room for room in ROOMS if not room.startswith("_")]

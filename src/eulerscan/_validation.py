@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ._torch_internals import is_vmapped
+
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
@@ -53,15 +55,6 @@ def ascending_error(thresholds: Tensor) -> ValueError:
         f"thresholds must ascend, got {thresholds[j].item():g} before {thresholds[j + 1].item():g} at position {j}. "
         "Sort them: thresholds.sort().values"
     )
-
-
-def is_mapped(tensor: Tensor) -> bool:
-    """Whether vmap hides one of the axes, so that nobody may look at the values."""
-    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-        if torch._C._functorch.is_batchedtensor(tensor):
-            return True
-        tensor = torch._C._functorch.get_unwrapped(tensor)
-    return torch._C._functorch.is_legacy_batchedtensor(tensor)
 
 
 def as_tensor(array: Any, name: str) -> Tensor:
@@ -187,21 +180,10 @@ def _some(values: Tensor) -> str:
 
 def check_vertex_weights(weights: Any, points: Tensor) -> Tensor:
     """Weights ``[V]`` of the vertices, in the dtype of the points."""
-    weights = as_tensor(weights, "weights")
-    if weights.is_complex():
-        raise TypeError(f"weights must be real, got {weights.dtype}.")
-    count = len(points)
-    if weights.shape != (count,):
-        hint = " Weights of simplices are an argument of Complex." if weights.ndim == 1 and len(weights) > count else ""
-        hint = " Use weights.reshape(-1)." if weights.numel() == count else hint
-        raise ValueError(f"weights must have one entry a vertex, shape [{count}], got {list(weights.shape)}.{hint}")
-    if weights.device != points.device:
-        raise ValueError(f"weights must be on {points.device} like the points, got {weights.device}.")
-    converted: Tensor = weights.to(points.dtype)
-    if not _is_finite(converted):
-        bad = weights[~torch.isfinite(converted)][0].item()
-        raise ValueError(f"weights must be finite in the dtype of the points, {points.dtype}, got {bad}.")
-    return converted
+    weights, count = as_tensor(weights, "weights"), len(points)
+    hint = " Weights of simplices are an argument of Complex." if weights.ndim == 1 and len(weights) > count else ""
+    hint = " Use weights.reshape(-1)." if weights.numel() == count else hint
+    return _check_weight("weights", weights, points, count, "vertex", hint)
 
 
 def check_weights(
@@ -219,29 +201,31 @@ def check_weights(
     if all(entry is None for entry in weights):
         return None
     counts = [len(points), *(columns.shape[1] for columns in simplices)]
-    checked = []
-    for i, (entry, count) in enumerate(zip(weights, counts, strict=True)):
-        if entry is None:
-            checked.append(points.new_ones(count))
-            continue
-        if not isinstance(entry, Tensor):
-            raise TypeError(f"weights[{i}] must be a torch.Tensor or None, got {type(entry).__name__}.")
-        if entry.shape != (count,):
-            raise ValueError(f"weights[{i}] must have one entry a simplex, shape [{count}], got {list(entry.shape)}.")
-        if entry.device != points.device:
-            raise ValueError(f"weights[{i}] must be on {points.device} like points, got {entry.device}.")
-        if entry.is_complex():
-            raise TypeError(f"weights[{i}] must be real, got {entry.dtype}.")
-        converted = entry.to(points.dtype)
-        if not _is_finite(converted):
-            bad = entry[~torch.isfinite(converted)][0].item()
-            raise ValueError(f"weights[{i}] must be finite in the dtype of the points, {points.dtype}, got {bad}.")
-        checked.append(converted)
-    return tuple(checked)
+    return tuple(
+        points.new_ones(count) if entry is None else _check_weight(f"weights[{i}]", entry, points, count, "simplex")
+        for i, (entry, count) in enumerate(zip(weights, counts, strict=True))
+    )
+
+
+def _check_weight(name: str, weights: Tensor, points: Tensor, count: int, what: str, hint: str = "") -> Tensor:
+    """One number for each vertex or simplex, in the dtype of the points."""
+    if not isinstance(weights, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor or None, got {type(weights).__name__}.")
+    if weights.shape != (count,):
+        raise ValueError(f"{name} must have one entry a {what}, shape [{count}], got {list(weights.shape)}.{hint}")
+    if weights.device != points.device:
+        raise ValueError(f"{name} must be on {points.device} like points, got {weights.device}.")
+    if weights.is_complex():
+        raise TypeError(f"{name} must be real, got {weights.dtype}.")
+    converted = weights.to(points.dtype)
+    if not _is_finite(converted):
+        bad = weights[~torch.isfinite(converted)][0].item()
+        raise ValueError(f"{name} must be finite in the dtype of the points, {points.dtype}, got {bad}.")
+    return converted
 
 
 def _is_finite(tensor: Tensor) -> bool:
-    return is_mapped(tensor) or bool(torch.isfinite(tensor).all())
+    return is_vmapped(tensor) or bool(torch.isfinite(tensor).all())
 
 
 def _check_integers(name: str, tensor: Tensor, points: Tensor) -> None:

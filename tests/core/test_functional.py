@@ -243,8 +243,12 @@ def test_nan_shows_where_it_is_and_nowhere_else(kernel, scale):
     points.requires_grad_(math.isfinite(scale))
     result = kernel(points, torch.eye(2), es.thresholds(4), torch.tensor(scale), None, *layout)
     if math.isinf(scale) and kernel is reference.ect:
-        return  # a comparison with NaN is false: the dense formula does not notice
-    assert result.isnan().all(dim=2).tolist() == [[False, False], [True, True], [False, False]]
+        # A comparison with NaN is false, so the dense formula never counts the vertex, as if it were above all thresholds.
+        points[8] = 1e9
+        assert torch.equal(result, kernel(points, torch.eye(2), es.thresholds(4), torch.tensor(scale), None, *layout))
+        assert not torch.equal(result[1], fine[1])
+    else:
+        assert result.isnan().all(dim=2).tolist() == [[False, False], [True, True], [False, False]]
     torch.testing.assert_close(result[[0, 2]], fine[[0, 2]])
     if math.isfinite(scale):
         result.sum().backward()

@@ -14,8 +14,8 @@ import eulerscan as es
 from eulerscan import testing
 from eulerscan.kernels import operation as kernels
 from eulerscan.kernels import portable, reference
-from eulerscan.kernels.cpu.cells import make_cells, occupied
-from eulerscan.kernels.cpu.grid import make_grid
+from eulerscan.kernels.cpu.moments import make_bins, num_nonzero
+from eulerscan.kernels.cpu.windows import make_grid
 
 KERNELS = {"eager": kernels.ect, "operation": torch.ops.eulerscan.ect, "portable": portable.ect}
 SCALES = [3.0, 40.0, 900.0, 1e5]
@@ -118,14 +118,14 @@ def test_gradcheck_in_all_five_inputs(scale):
     complex = es.collate([random_complex(np.random.default_rng(s), num_points=5, dim=3, top=3, weighted=True) for s in (0, 1)])
     tensors, layout = arguments(complex, 3, es.thresholds(5, 1.5, dtype=torch.float64), scale)
     inputs = [t.requires_grad_() for t in tensors]
-    assert torch.autograd.gradcheck(lambda *t: es.kernels.ect(*t, *layout), inputs)
+    assert torch.autograd.gradcheck(lambda *t: kernels.ect(*t, *layout), inputs)
 
 
 def test_second_derivatives_come_from_torch():
     complex = random_complex(np.random.default_rng(5), num_points=5, weighted=True)
     tensors, layout = arguments(complex, 2, es.thresholds(4, 1.5, dtype=torch.float64), 5.0)
     inputs = [t.requires_grad_() for t in tensors]
-    assert torch.autograd.gradgradcheck(lambda *t: es.kernels.ect(*t, *layout), inputs)
+    assert torch.autograd.gradgradcheck(lambda *t: kernels.ect(*t, *layout), inputs)
 
 
 @pytest.mark.usefixtures("poisoned_memory")
@@ -142,8 +142,8 @@ def test_what_small_problems_keep_for_the_backward_pass_changes_no_bit(dtype, nu
     complexes = [random_complex(np.random.default_rng(s), num_points=n) for s, n in enumerate((9, 0, 30, 1))]
     tensors, layout = arguments(es.collate(complexes), num_directions, es.thresholds(11, dtype=torch.float64), 20.0, dtype)
     inputs, weights = [t.requires_grad_() for t in tensors[:4]], tensors.pop()
-    assert len(kernels._prepare(*inputs, None, *layout, keep=True).arguments[-1]) == -(-num_directions // 8) * 40
-    assert not len(kernels._prepare(*inputs, weights, *layout, keep=True).arguments[-1])
+    assert len(kernels._prepare(*inputs, None, *layout, keep=True).arguments.fields) == -(-num_directions // 8) * 40
+    assert not len(kernels._prepare(*inputs, weights, *layout, keep=True).arguments.fields)
     transform = kernels.ect(*inputs, None, *layout)
     gradient = torch.linspace(-1, 1.3, transform.numel(), dtype=dtype).view_as(transform)
     anew = torch.ops.eulerscan.ect_backward(gradient, *inputs, None, *layout, [True] * 4 + [False])
@@ -156,14 +156,14 @@ def test_what_was_kept_does_not_outlive_the_backward_pass():
     """A history of losses, say, holds the graphs of all steps."""
     points = torch.rand(9, 2, requires_grad=True)
     transform = es.ect(points, es.directions.circle(3), es.thresholds(4), scale=5.0)
-    assert len(transform.grad_fn.problem.arguments[-1])
+    assert len(transform.grad_fn.problem.arguments.fields)
     transform.sum().backward()
     assert transform.grad_fn.problem is None
 
 
 def test_large_problems_keep_nothing():
     tensors, layout = arguments(testing.torus(40, 40).complex, 64, es.thresholds(5, dtype=torch.float64), 20.0)
-    assert not len(kernels._prepare(*tensors[:4], None, *layout, keep=True).arguments[-1])
+    assert not len(kernels._prepare(*tensors[:4], None, *layout, keep=True).arguments.fields)
 
 
 def test_inputs_computed_from_each_other_are_differentiated_once():
@@ -207,7 +207,7 @@ def test_portable_splits_directions_to_save_memory(monkeypatch):
     complex = testing.torus().complex
     tensors, layout = arguments(complex, 13, es.thresholds(9, dtype=torch.float64), 30.0)
     whole = values_and_gradients(portable.ect, tensors, layout)
-    monkeypatch.setattr(portable, "ENTRIES_AT_ONCE", 3000)
+    monkeypatch.setattr(portable, "MAX_ENTRIES", 3000)
     for name, value in values_and_gradients(portable.ect, tensors, layout).items():
         torch.testing.assert_close(value, whole[name])
 
@@ -276,7 +276,7 @@ SOFT = {
 
 @njit
 def _takes_moments(thresholds, scale, saturation, num_points, offsets):
-    return occupied(offsets, 0) >= make_cells(make_grid(thresholds, scale, saturation), thresholds, num_points).worth
+    return num_nonzero(offsets, 0) >= make_bins(make_grid(thresholds, scale, saturation), thresholds, num_points).min_vertices
 
 
 def takes_moments(complex, thresholds, scale, dtype):

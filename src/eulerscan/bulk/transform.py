@@ -1,4 +1,4 @@
-"""Transforming listed files: in memory, or to a single file. Files are read and transformed in shards, some at a time."""
+"""Transforming listed files: in memory, or to a single file."""
 
 from __future__ import annotations
 
@@ -68,11 +68,12 @@ def transform_to(
     settings: Settings,
     progress: Bar | None = None,
 ) -> Report:
-    """Transform files, and write the transforms of some files at a time. The writer is opened at the first shape."""
+    """Transform files a few at a time, so that memory does not grow with their number. The first shape opens the writer."""
     num_shapes, failures, num_beyond = 0, list(listing.failures), 0
     with ExitStack() as stack:
         write: Write | None = None
-        for shard in transform_shards(listing, settings):
+        for begin, end in _split(listing.sizes):
+            shard = transform_shard(listing.folder, listing.names[begin:end], settings)
             settings = shard.settings
             if shard.names:
                 write = write or stack.enter_context(open_writer(settings))
@@ -131,14 +132,6 @@ def transform_shard(folder: str | os.PathLike[str], names: Sequence[str], settin
         [Failure(Path(names[i]), reasons[i]) for i in sorted(reasons)],
         num_beyond,
     )
-
-
-def transform_shards(listing: Listing, settings: Settings) -> Iterator[Shard]:
-    """Transform listed files in shards that are read at once, so that memory does not grow with the number of files."""
-    for begin, end in _split(listing.sizes):
-        shard = transform_shard(listing.folder, listing.names[begin:end], settings)
-        settings = shard.settings
-        yield shard
 
 
 def find_dim(listing: Listing, settings: Settings) -> tuple[Settings, list[Failure]]:

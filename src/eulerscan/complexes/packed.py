@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.autograd import forward_ad
 
+from .._torch_internals import is_forward_mode, is_wrapped
 from ..kernels.layout import split_simplices, split_weights
 
 MOST_INT32 = 2**31 - 1
@@ -173,7 +173,7 @@ def ragged_gather(values: Tensor, starts: Tensor, sizes: Tensor, shifts: Tensor 
     """
     width = values[:1].numel() if len(values) else 0
     total = int(sizes.sum())
-    plain = forward_ad._current_level < 0 and not torch._C._functorch.is_functorch_wrapped_tensor(values)
+    plain = not is_forward_mode() and not is_wrapped(values)
     simple = (
         plain and values.device.type == "cpu" and values.dtype in PLAIN and values.is_contiguous() and not values.requires_grad
     )

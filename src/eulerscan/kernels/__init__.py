@@ -1,1 +1,1 @@
-"""The transform as one operation with several implementations (:mod:`.operation`), which must all equal :mod:`.reference`."""
+"""The transform as a torch operator (:mod:`.operation`). All implementations must equal :mod:`.reference`."""

@@ -1,18 +1,18 @@
-"""How a complex reaches a kernel: a few flat tensors, taken apart in one place.
+"""The layout of a complex in a kernel: a few flat tensors, and how to split them.
 
 Every kernel has the signature
 
     ect(points, directions, thresholds, scale, weights, simplices, offsets, rows) -> [B, T, H]
 
-    points      [V, dim]       coordinates, complex after complex
+    points      [V, dim]       coordinates, one complex after another
     directions  [T, dim]
     thresholds  [H]            ascending
     scale       []             ``inf`` for the exact transform
-    weights     [V + n + ...]  of the vertices, then of the simplices level after level; None: all one
-    simplices   [...]          integers: level after level, each ``[rows, n]`` flattened
+    weights     [V + n + ...]  of the vertices, then of the simplices of each level; None if all are one
+    simplices   [...]          vertex indices of each level ``[rows, n]``, flattened
     offsets     [1 + L, B + 1] complex ``b`` owns the points ``offsets[0, b] : offsets[0, b + 1]``
                                and the simplices ``offsets[i, b] : offsets[i, b + 1]`` of level ``i``
-    rows        L numbers      vertices of one simplex of a level: 2 for edges, 3 for triangles
+    rows        L integers     vertices per simplex of a level: 2 for edges, 3 for triangles
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class Level(NamedTuple):
     """The simplices of one dimension; the vertices themselves are the first level."""
 
     vertices: Tensor  # [rows, n]
-    owner: Tensor  # [n], the complex each simplex belongs to
+    owner: Tensor  # [n], index of the complex of each simplex
     weights: Tensor | None  # [n]
     sign: int
 
 
 def heights_of(points: Tensor, directions: Tensor) -> Tensor:
-    """``[V, T]``: inner products, in the dtype of the points even where autocast would take half of it."""
+    """``[V, T]``: inner products, in the dtype of the points even under autocast."""
     with torch.autocast(points.device.type, enabled=False):
         return points @ directions.T
 
 
 def owners(offsets: Tensor, count: int) -> Tensor:
-    """``[count]``: which complex each of the entries that ``offsets`` divides belongs to."""
+    """``[count]``: index of the complex of each entry."""
     complexes = torch.arange(len(offsets) - 1, device=offsets.device)
     return torch.repeat_interleave(complexes, offsets.diff(), output_size=count)
 

@@ -1,8 +1,8 @@
-"""One operation, several implementations, one signature (see :mod:`.layout`).
+"""The transform as a torch operator with several implementations, all with the signature of :mod:`.layout`.
 
-``eulerscan::ect`` is a torch operation: it traces, compiles and differentiates like torch's own. On the CPU it runs
-:mod:`.cpu`, elsewhere :mod:`.portable`; :mod:`.reference` is what both must equal. For forward mode and torch.func, which an
-operation has no rules for, :func:`ect` calls these two itself: the portable one, and under vmap the reference.
+``eulerscan::ect`` traces, compiles and differentiates like the operators of torch. It runs :mod:`.cpu` on the CPU and
+:mod:`.portable` elsewhere; both must equal :mod:`.reference`. The operator has no rules for forward mode and torch.func, so
+there :func:`ect` calls the portable implementation, and under vmap the reference.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from .._validation import is_mapped
+from .._torch_internals import apply_directly, is_forward_mode, is_func_active, is_recording, is_vmapped, is_wrapped
 from . import portable, reference
 
 if TYPE_CHECKING:
     from .cpu import problem as cpu
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-ORDINARY = (Tensor, torch.nn.Parameter)  # other types may be stand-ins without values
+PLAIN_TYPES = (Tensor, torch.nn.Parameter)  # subclasses may be fake tensors without values
 
 
 def ect(
@@ -35,53 +34,51 @@ def ect(
     offsets: Tensor,
     rows: Sequence[int],
 ) -> Tensor:
-    """Euler characteristic transform ``[B, T, H]``; the arguments are those of :mod:`.layout`, the scale may be a number."""
+    """Euler characteristic transform ``[B, T, H]``. The arguments are those of :mod:`.layout`; the scale may be a float."""
     layout = (simplices, offsets, rows)
     result: Tensor
-    if _traced(points):
-        if _ruled():  # the dispatcher would drop tangents without a word
-            raise NotImplementedError("A compiled or traced transform has no rules for torch.func or forward mode (jvp).")
+    if _is_traced(points):
+        if _needs_rules():  # the dispatcher would drop tangents silently
+            raise NotImplementedError("A compiled or traced transform supports neither torch.func nor forward mode (jvp).")
         result = torch.ops.eulerscan.ect(points, directions, thresholds, _as_tensor(scale, points), weights, *layout)
-    elif _ruled():
-        result = _by_rules(points, directions, thresholds, scale, weights, layout)
-    elif _differentiated(points, directions, thresholds, scale, weights):
+    elif _needs_rules():
+        result = _in_torch(points, directions, thresholds, scale, weights, layout)
+    elif _needs_gradients(points, directions, thresholds, scale, weights):
         result = _apply(points, directions, thresholds, scale, weights, layout)
     else:
         result = _prepare(points, directions, thresholds, scale, weights, *layout).transform()
     return result
 
 
-def _traced(tensor: Tensor) -> bool:
-    """Whether a program is being recorded, perhaps with stand-ins for tensors that have no values."""
-    recorded = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
-    return recorded or torch._C._len_torch_dispatch_stack() > 0 or type(tensor) not in ORDINARY
+def _is_traced(tensor: Tensor) -> bool:
+    """Whether a program is being recorded, possibly with fake tensors that have no values."""
+    return torch.compiler.is_compiling() or is_recording() or type(tensor) not in PLAIN_TYPES
 
 
-def _differentiated(*inputs: Tensor | float | None) -> bool:
-    """Whether somebody wants derivatives."""
+def _needs_gradients(*inputs: Tensor | float | None) -> bool:
+    """Whether gradients are needed."""
     if torch.is_grad_enabled():
-        for tensor in inputs:  # a generator would take longer than the tests
-            if isinstance(tensor, Tensor) and tensor.requires_grad:
+        for tensor in inputs:  # a generator would take longer than the checks
+            if getattr(tensor, "requires_grad", False):
                 return True
     return False
 
 
-def _ruled() -> bool:
-    """Whether torch's rules for forward mode or for transforms of torch.func must be applied."""
-    active: bool = torch._C._are_functorch_transforms_active()
-    return active or forward_ad._current_level >= 0
+def _needs_rules() -> bool:
+    """Whether forward mode or torch.func is active, which need rules for every operator."""
+    return is_func_active() or is_forward_mode()
 
 
-def _by_rules(*inputs: Any) -> Tensor:
-    """In torch's own operations, which have such rules; where vmap hides values from all, as the reference has it."""
+def _in_torch(*inputs: Any) -> Tensor:
+    """By operators of torch, which have rules for torch.func; under vmap by the reference, which reads no values."""
     points, directions, thresholds, scale, weights, layout = inputs
     scale = _as_tensor(scale, points)
-    if is_mapped(scale):  # whether it is infinite cannot be asked, so it is taken for finite
+    if is_vmapped(scale):  # its value cannot be read, so it is assumed to be finite
         points, thresholds, scale = points * scale, thresholds * scale, _as_tensor(1.0, points)
     else:
         _check_scale(scale.item())
     tensors = (points, directions, thresholds, scale, weights)
-    mapped = any(tensor is not None and is_mapped(tensor) for tensor in tensors)
+    mapped = any(tensor is not None and is_vmapped(tensor) for tensor in tensors)
     result: Tensor = (reference if mapped else portable).ect(*tensors, *layout)
     return result
 
@@ -95,7 +92,7 @@ def _forward(*inputs: Any) -> Tensor:
 
 
 def _backward(gradient: Tensor, *arguments: Any) -> Gradients:
-    """As the operation has it: empty where not needed."""
+    """Gradients as the operator returns them: empty where not needed."""
     *inputs, needs = arguments
     gradients = _prepare(*inputs).differentiate(gradient, needs)
     return tuple(gradient.new_empty(0) if g is None else g for g in gradients)  # type: ignore[return-value]
@@ -104,23 +101,23 @@ def _backward(gradient: Tensor, *arguments: Any) -> Gradients:
 def _prepare(
     points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor | float, *others: Any, keep: bool = False
 ) -> cpu.Problem | portable.Problem:
-    """The problem, checked and ready for one pass, or with ``keep`` for both, in the implementation for its device."""
-    value = float(scale.item() if isinstance(scale, Tensor) else scale)  # kernels are compiled for that
+    """The checked problem for the device of the points, for one pass or, with ``keep``, for forward and backward."""
+    value = float(scale.item() if isinstance(scale, Tensor) else scale)  # the dtype the kernels are compiled for
     _check_scale(value)
     if points.is_cpu:
-        return _on_cpu()(points, directions, thresholds, value, *others, keep=keep)
+        return _cpu_prepare()(points, directions, thresholds, value, *others, keep=keep)
     return portable.Problem((points, directions, thresholds, _as_tensor(scale, points), *others))
 
 
 def _check_scale(value: float) -> None:
-    """Values are checked where they are read, so in compiled programs too."""
+    """Checked where the value is read, so that compiled programs check it too."""
     if not value > 0:
         raise ValueError(f"scale must be positive (math.inf for the exact transform), got {value}.")
 
 
 @cache
-def _on_cpu() -> Callable[..., cpu.Problem]:
-    """numba loads with the first transform, not with the library."""
+def _cpu_prepare() -> Callable[..., cpu.Problem]:
+    """Import numba with the first transform, not with the library."""
     from .cpu import problem as cpu
 
     return cpu.prepare
@@ -135,13 +132,15 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor | None = None) -> No
 
 
 def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
-    """Of points, directions, thresholds, scale and weights."""
-    points, directions, thresholds, scale, weights, simplices, offsets = ctx.saved_tensors  # raises if one was changed
+    """Gradients of points, directions, thresholds, scale and weights."""
+    points, directions, thresholds, scale, weights, simplices, offsets = (
+        ctx.saved_tensors
+    )  # raises if one was modified in place
     scale = ctx.plain_scale if scale is None else scale
     layout, needs = (simplices, offsets, ctx.rows), ctx.needs_input_grad[:5]
-    traced, problem = _traced(gradient), ctx.problem
-    ctx.problem = None  # torch frees what it saved after one pass too, though the result may live on
-    if not traced and not torch.is_grad_enabled() and not _ruled() and not is_mapped(gradient):
+    traced, problem = _is_traced(gradient), ctx.problem
+    ctx.problem = None  # free it after one pass, as torch frees saved tensors: the graph may live longer
+    if not traced and not torch.is_grad_enabled() and not _needs_rules() and not is_vmapped(gradient):
         if problem is None or not problem.is_current:
             problem = _prepare(points, directions, thresholds, scale, weights, *layout)
         return problem.differentiate(gradient, needs)  # type: ignore[no-any-return]
@@ -149,18 +148,20 @@ def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
     if traced:
         found = torch.ops.eulerscan.ect_backward(gradient, *inputs, *layout, needs)
         return [g if needed else None for g, needed in zip(found, needs, strict=True)]
-    if torch._C._functorch.is_functorch_wrapped_tensor(gradient) and not is_mapped(gradient):
-        raise NotImplementedError("Derivatives of gradients need the transform inside the function given to torch.func.")
-    # Somebody wants second derivatives, or those of many gradients at once: torch's own operations have them.
+    if is_wrapped(gradient) and not is_vmapped(gradient):
+        raise NotImplementedError(
+            "To differentiate a gradient by torch.func, call the transform inside the transformed function."
+        )
+    # Second derivatives, or vmapped gradients: by operators of torch.
     return portable.differentiate(gradient, inputs, layout, create_graph=torch.is_grad_enabled())
 
 
 class EulerCharacteristicTransform(torch.autograd.Function):
-    """The operation without the dispatcher, whose wrappers in Python take longer than a small batch."""
+    """The operator without the dispatcher, whose Python wrappers take longer than a small batch."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        *tensors, layout = inputs  # the layout is one of them, since each takes its time
+        *tensors, layout = inputs  # one argument for the layout, since each argument costs time
         _save(ctx, (*tensors, *layout))
         problem = ctx.problem = _prepare(*tensors, *layout, keep=True)
         return problem.transform()
@@ -170,8 +171,7 @@ class EulerCharacteristicTransform(torch.autograd.Function):
         return (*_gradients(ctx, gradient), None)
 
 
-# Without what ``apply`` prepares for torch.func.
-_apply: Callable[..., Tensor] = super(torch.autograd.Function, EulerCharacteristicTransform).apply
+_apply: Callable[..., Tensor] = apply_directly(EulerCharacteristicTransform)
 
 
 def _propagate(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:

@@ -1,8 +1,8 @@
 """The fast algorithm in torch operations: any device, any order of derivatives.
 
-A simplex is as high as its top vertex, so it needs no sigmoid of its own: it adds its sign to the coefficient of
-that vertex. A sigmoid differs from 0 and 1 only near its height, so it is evaluated on a window
-of thresholds, and the rest is one jump and a cumulative sum.
+A simplex has the height of its top vertex, so it needs no sigmoid of its own: it adds its sign to the coefficient of that
+vertex. A sigmoid differs from 0 and 1 only near its height, so it is evaluated on a window of thresholds; the rest is
+one jump and a cumulative sum.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from .._validation import ascending_error
 from .layout import Level, heights_of, levels
 
 SATURATION = {torch.float32: 17.0, torch.float64: 37.0}
-"""Beyond this argument a sigmoid is 0 or 1 up to the rounding of its dtype."""
+"""Beyond this argument a sigmoid is 0 or 1, up to rounding in its dtype."""
 
-ENTRIES_AT_ONCE = 1 << 24
+MAX_ENTRIES = 1 << 24  # of an intermediate tensor; directions are processed in blocks of that size
 
 
 def ect(
@@ -32,19 +32,19 @@ def ect(
     offsets: Tensor,
     rows: Sequence[int],
 ) -> Tensor:
-    """Euler characteristic transform ``[B, T, H]``; the arguments are those of :mod:`.layout`."""
+    """Euler characteristic transform ``[B, T, H]``. The arguments are those of :mod:`.layout`."""
     if not bool(torch.isfinite(thresholds).all()) or bool((thresholds[1:] < thresholds[:-1]).any()):
         raise ascending_error(thresholds)
     parts = list(levels(weights, simplices, offsets, rows))
     largest = max(len(points) * len(thresholds), *(level.vertices.numel() for level in parts))
-    at_once = max(1, ENTRIES_AT_ONCE // max(1, largest))
+    block_size = max(1, MAX_ENTRIES // max(1, largest))
     num_complexes = offsets.shape[1] - 1
-    blocks = [_block(points, block, thresholds, scale, parts, num_complexes) for block in torch.split(directions, at_once)]
+    blocks = [_block(points, block, thresholds, scale, parts, num_complexes) for block in torch.split(directions, block_size)]
     return torch.cat(blocks, dim=1)
 
 
 class Problem(NamedTuple):
-    """The arguments, for both passes."""
+    """The arguments of both passes."""
 
     inputs: tuple[Any, ...]
 
@@ -60,16 +60,16 @@ class Problem(NamedTuple):
 
     @property
     def is_current(self) -> bool:
-        """Torch looks after the memory."""
+        """Always: torch manages the memory."""
         return True
 
 
 def differentiate(
     gradient: Tensor, inputs: Sequence[Tensor | None], layout: tuple[Any, ...], *, create_graph: bool
 ) -> list[Tensor | None]:
-    """Gradients of those inputs that require them, ``None`` for the others; with ``create_graph`` derivatives of theirs too."""
+    """Gradients of the inputs that require them, ``None`` for the others; differentiable with ``create_graph``."""
     with torch.enable_grad():
-        # Views end the differentiation here: one input may well have been computed from another.
+        # Differentiate with respect to views: one input may have been computed from another.
         inputs = [None if tensor is None else tensor.view_as(tensor) for tensor in inputs]
         result = ect(*inputs, *layout)  # type: ignore[arg-type]
         wanted = [tensor for tensor in inputs if tensor is not None and tensor.requires_grad]
@@ -88,7 +88,7 @@ def _block(
     coefficients = _collapse(heights.detach(), parts)  # [V, T]
     num_directions, num_thresholds = len(directions), len(thresholds)
 
-    # A vertex with coefficient zero adds nothing, but the weights behind the zero may have derivatives.
+    # A vertex with coefficient zero adds nothing to the curves, but its weights may still need gradients.
     wanted = coefficients != 0 if parts[0].weights is None else torch.ones_like(heights, dtype=torch.bool)
     vertex, direction = wanted.nonzero(as_tuple=True)
     height, coefficient = heights[vertex, direction], coefficients[vertex, direction]
@@ -108,25 +108,25 @@ def _block(
         window = first[:, None] + torch.arange(width, device=first.device)
         entry, step = (window < last[:, None]).nonzero(as_tuple=True)
         threshold = first[entry] + step
-        risen = torch.sigmoid(scale * (thresholds[threshold] - height[entry]))
-        result = result.index_add(0, curve[entry] * num_thresholds + threshold, coefficient[entry] * risen)
+        sigmoid = torch.sigmoid(scale * (thresholds[threshold] - height[entry]))
+        result = result.index_add(0, curve[entry] * num_thresholds + threshold, coefficient[entry] * sigmoid)
     result = result.view(num_complexes, num_directions, num_thresholds)
     nan = torch.where(heights.isnan(), heights.square(), 0.0)  # squared, so that its gradient is NaN too
     return result + heights.new_zeros(num_complexes, num_directions).index_add(0, parts[0].owner, nan).unsqueeze(-1)
 
 
 def _collapse(heights: Tensor, parts: list[Level]) -> Tensor:
-    """``[V, T]``: sum of the signed weights of all simplices whose top is that vertex in that direction."""
+    """``[V, T]``: sum of the signed weights of the simplices whose top is this vertex in this direction."""
     coefficients = torch.zeros_like(heights)
     for level in parts:
         if not level.vertices.shape[1]:
             continue
         heights_of_vertices = heights[level.vertices]  # [rows, n, T]
         is_top = heights_of_vertices == heights_of_vertices.amax(dim=0)
-        # Of several tops at one height the largest index counts, whatever the order of the vertices.
+        # Break ties by the largest index, so that the order of the vertices does not matter.
         top = torch.where(is_top, level.vertices.long()[:, :, None], -1).amax(dim=0)  # [n, T]
         weights = heights.new_ones(len(top)) if level.weights is None else level.weights
-        # Where a height is NaN nothing is highest: any vertex of the simplex will do, the curve is NaN anyway.
+        # With a NaN height there is no top. Any vertex will do, since the curve is NaN anyway.
         top = torch.where(top < 0, level.vertices[0, :, None], top)
         coefficients = coefficients.scatter_add(0, top, level.sign * weights[:, None].expand_as(top))
     return coefficients

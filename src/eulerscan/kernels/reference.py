@@ -1,6 +1,6 @@
-"""The transform as the paper writes it (equation 7): one sigmoid for every simplex, direction and threshold.
+"""The transform as in equation 7 of the paper: one sigmoid for every simplex, direction and threshold.
 
-Slow and large, but plain: every other kernel must equal it.
+Slow and memory-hungry, but plain: every other kernel must equal it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def ect(
     offsets: Tensor,
     rows: Sequence[int],
 ) -> Tensor:
-    """Euler characteristic transform ``[B, T, H]``; the arguments are those of :mod:`.layout`."""
+    """Euler characteristic transform ``[B, T, H]``. The arguments are those of :mod:`.layout`."""
     heights = heights_of(points, directions)  # [V, T]
     result = heights.new_zeros(offsets.shape[1] - 1, len(directions), len(thresholds))
     for level in levels(weights, simplices, offsets, rows):

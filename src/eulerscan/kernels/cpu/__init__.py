@@ -1,1 +1,1 @@
-"""The fast algorithm on the CPU, compiled by numba."""
+"""The fast algorithm on the CPU, compiled by numba: :mod:`.problem` calls :mod:`.forward` and :mod:`.backward`."""

@@ -1,156 +1,194 @@
-"""The lower-star collapse: every simplex becomes a number at its top vertex.
+"""The lower-star collapse: each simplex adds its signed weight to the coefficient of its top vertex.
 
-The work is done for eight directions at once on a *field* ``[vertices, 16]`` of one complex: columns 0 to 7 hold
-the heights of a vertex, columns 8 to 15 its coefficients, so that in float32 one cache line holds all
-that there is to know about a vertex. Simplices cost a comparison and an addition, never a sigmoid.
+It works on eight directions at once, in a *field* ``[vertices, 16]`` of one complex: columns 0 to 7 hold the heights of a
+vertex, columns 8 to 15 its coefficients, so that in float32 a vertex fits one cache line. A simplex costs a comparison and
+an addition, never a sigmoid.
 
-Where several vertices of a simplex are equally high, the one with the largest index is its top.
+If several vertices of a simplex have the same height, the one with the largest index is the top.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .addresses import entry, item
-from .jit import inlined
-from .lanes import WIDTH, add, any_lane, at_least, but_not, cast, choose, differs, either, fill, load, multiply, store
-from .lanes import total as total_of_lanes
+from .jit import address_of, array_at, entry, inlined, inner, item
+from .simd import (
+    WIDTH,
+    add,
+    and_not,
+    any_lane,
+    broadcast,
+    cast,
+    greater_equal,
+    load,
+    logical_or,
+    multiply,
+    not_equal,
+    select,
+    store,
+    sum_lanes,
+)
 
 HEIGHT, COEFFICIENT = 0, WIDTH
 
 
 @inlined
-def collapse(field, invalid, b, points, directions, weights, simplices, offsets, rows):
-    """Fill the field of complex ``b``. False if a simplex has a vertex outside its complex.
+def load_directions(block, directions, start):
+    """Copy up to eight directions to ``block [dim, 8]`` in float64. Returns how many."""
+    width = min(WIDTH, len(directions) - start)
+    block[:] = 0.0
+    for axis in range(directions.shape[1]):
+        for lane in range(width):
+            block[axis, lane] = directions[start + lane, axis]
+    return width
 
-    ``directions`` is ``[dim, 8]`` in float64. ``invalid [1, 8]`` becomes 1 in the directions in which a height is NaN.
+
+@inlined
+def field_of(b, start, fields, scratch, offsets, float_zero):
+    """The field of complex ``b`` in the directions from ``start`` on: part of ``fields`` if they are kept, else the scratch."""
+    row = start // WIDTH * offsets[0, -1] + offsets[0, b]
+    address = address_of(fields) + row * fields.strides[0] if len(fields) else address_of(scratch)
+    return array_at(address, (offsets[0, b + 1] - offsets[0, b], 2 * WIDTH), float_zero)
+
+
+@inner
+def collapse(field, invalid, b, inputs, block):
+    """Fill the field of complex ``b``. Returns False if a simplex has a vertex outside its complex.
+
+    ``invalid [1, 8]`` becomes 1 in the directions in which a height is NaN.
     """
+    points, _, _, weights, simplices, offsets, rows = inputs
     start, count = offsets[0, b], offsets[0, b + 1] - offsets[0, b]
-    _measure(field, invalid, start, count, points, directions, weights)
-    packed, weighed = 0, offsets[0, -1]
+    _compute_heights(field, invalid, start, count, points, block, weights)
+    level_start, weight_start = 0, offsets[0, -1]
     for level in range(len(rows)):
         size, length = rows[level], offsets[level + 1, -1]
         first, last = offsets[level + 1, b], offsets[level + 1, b + 1]
+        where = (level_start, length, first, last, start, count, weight_start)
         if size == 2:
-            inside = _edges(field, simplices, packed, length, first, last, start, count, weights, weighed)
+            inside = _collapse_edges(field, simplices, weights, where)
         elif size == 3:
-            inside = _triangles(field, simplices, packed, length, first, last, start, count, weights, weighed)
+            inside = _collapse_triangles(field, simplices, weights, where)
         else:
-            inside = _simplices(field, simplices, packed, size, length, first, last, start, count, weights, weighed)
+            inside = _collapse_simplices(field, simplices, weights, where, size)
         if not inside:
             return False
-        packed += size * length
-        weighed += length
+        level_start += size * length
+        weight_start += length
     return True
 
 
 @inlined
-def _measure(field, invalid, start, count, points, directions, weights):
-    """Heights, summed in float64 and rounded once; the coefficient of a vertex starts with its own weight."""
+def _compute_heights(field, invalid, start, count, points, block, weights):
+    """Heights, summed in float64 and rounded once. The coefficient of a vertex starts with its own weight."""
     one = field.dtype.type(1)
-    store(invalid, 0, 0, fill(0.0))
+    store(invalid, 0, 0, broadcast(0.0))
     for v in range(count):
-        height = fill(0.0)
+        height = broadcast(0.0)
         for axis in range(points.shape[1]):
-            height = add(height, multiply(fill(np.float64(entry(points, start + v, axis))), load(directions, axis, 0)))
+            height = add(height, multiply(broadcast(np.float64(entry(points, start + v, axis))), load(block, axis, 0)))
         store(field, v, HEIGHT, cast(height, field))
-        store(field, v, COEFFICIENT, fill(weights[start + v] if len(weights) else one))
-        if any_lane(differs(height, height)):
-            store(invalid, 0, 0, choose(differs(height, height), fill(1.0), load(invalid, 0, 0)))
+        store(field, v, COEFFICIENT, broadcast(weights[start + v] if len(weights) else one))
+        if any_lane(not_equal(height, height)):
+            store(invalid, 0, 0, select(not_equal(height, height), broadcast(1.0), load(invalid, 0, 0)))
 
 
 @inlined
-def _edges(field, simplices, packed, length, first, last, start, count, weights, weighed):
-    nothing, minus = fill(field.dtype.type(0)), field.dtype.type(-1)
+def _collapse_edges(field, simplices, weights, where):
+    level_start, length, first, last, start, count, weight_start = where
+    zero, minus_one = broadcast(field.dtype.type(0)), field.dtype.type(-1)
     for i in range(first, last):
-        a, b = item(simplices, packed + i) - start, item(simplices, packed + length + i) - start
+        a, b = item(simplices, level_start + i) - start, item(simplices, level_start + length + i) - start
         a, b = min(a, b), max(a, b)
         if a < 0 or b >= count:
             return False
-        weight = fill(minus * weights[weighed + i] if len(weights) else minus)
-        b_is_top = at_least(load(field, b, HEIGHT), load(field, a, HEIGHT))
-        _raise(field, b, choose(b_is_top, weight, nothing))
-        _raise(field, a, choose(b_is_top, nothing, weight))
+        weight = broadcast(minus_one * weights[weight_start + i] if len(weights) else minus_one)
+        b_is_top = greater_equal(load(field, b, HEIGHT), load(field, a, HEIGHT))
+        _add_to_coefficient(field, b, select(b_is_top, weight, zero))
+        _add_to_coefficient(field, a, select(b_is_top, zero, weight))
     return True
 
 
 @inlined
-def _triangles(field, simplices, packed, length, first, last, start, count, weights, weighed):
-    nothing, one = fill(field.dtype.type(0)), field.dtype.type(1)
+def _collapse_triangles(field, simplices, weights, where):
+    level_start, length, first, last, start, count, weight_start = where
+    zero, one = broadcast(field.dtype.type(0)), field.dtype.type(1)
     for i in range(first, last):
-        a, b = item(simplices, packed + i) - start, item(simplices, packed + length + i) - start
-        c = item(simplices, packed + 2 * length + i) - start
+        a, b = item(simplices, level_start + i) - start, item(simplices, level_start + length + i) - start
+        c = item(simplices, level_start + 2 * length + i) - start
         a, b = min(a, b), max(a, b)
         b, c = min(b, c), max(b, c)
         a, b = min(a, b), max(a, b)
         if a < 0 or c >= count:
             return False
-        weight = fill(weights[weighed + i] if len(weights) else one)
+        weight = broadcast(weights[weight_start + i] if len(weights) else one)
         height_a, height_b = load(field, a, HEIGHT), load(field, b, HEIGHT)
-        b_over_a = at_least(height_b, height_a)
-        c_is_top = at_least(load(field, c, HEIGHT), choose(b_over_a, height_b, height_a))
-        rest = choose(c_is_top, nothing, weight)
-        _raise(field, c, choose(c_is_top, weight, nothing))
-        _raise(field, b, choose(b_over_a, rest, nothing))
-        _raise(field, a, choose(b_over_a, nothing, rest))
+        b_above_a = greater_equal(height_b, height_a)
+        c_is_top = greater_equal(load(field, c, HEIGHT), select(b_above_a, height_b, height_a))
+        unless_c = select(c_is_top, zero, weight)
+        _add_to_coefficient(field, c, select(c_is_top, weight, zero))
+        _add_to_coefficient(field, b, select(b_above_a, unless_c, zero))
+        _add_to_coefficient(field, a, select(b_above_a, zero, unless_c))
     return True
 
 
 @inlined
-def _simplices(field, simplices, packed, size, length, first, last, start, count, weights, weighed):
+def _collapse_simplices(field, simplices, weights, where, size):
     """Simplices with any number of vertices."""
-    nothing, sign = fill(field.dtype.type(0)), field.dtype.type(1 if size % 2 else -1)
-    order = np.empty(size, np.intp)
+    level_start, length, first, last, start, count, weight_start = where
+    zero, sign = broadcast(field.dtype.type(0)), field.dtype.type(1 if size % 2 else -1)
+    descending = np.empty(size, np.intp)
     for i in range(first, last):
         for row in range(size):
-            vertex = simplices[packed + row * length + i] - start
+            vertex = simplices[level_start + row * length + i] - start
             if vertex < 0 or vertex >= count:
                 return False
-            place = row
-            while place > 0 and order[place - 1] < vertex:
-                order[place] = order[place - 1]
-                place -= 1
-            order[place] = vertex
-        highest = load(field, order[0], HEIGHT)
+            position = row
+            while position > 0 and descending[position - 1] < vertex:
+                descending[position] = descending[position - 1]
+                position -= 1
+            descending[position] = vertex
+        top_height = load(field, descending[0], HEIGHT)
         for row in range(1, size):
-            height = load(field, order[row], HEIGHT)
-            highest = choose(at_least(height, highest), height, highest)
-        weight = fill(sign * weights[weighed + i] if len(weights) else sign)
-        taken = differs(nothing, nothing)
+            height = load(field, descending[row], HEIGHT)
+            top_height = select(greater_equal(height, top_height), height, top_height)
+        weight = broadcast(sign * weights[weight_start + i] if len(weights) else sign)
+        found = not_equal(zero, zero)
         for row in range(size):
-            is_highest = at_least(load(field, order[row], HEIGHT), highest)
-            _raise(field, order[row], choose(but_not(is_highest, taken), weight, nothing))
-            taken = either(taken, is_highest)
+            is_top = greater_equal(load(field, descending[row], HEIGHT), top_height)
+            _add_to_coefficient(field, descending[row], select(and_not(is_top, found), weight, zero))
+            found = logical_or(found, is_top)
     return True
 
 
 @inlined
-def _raise(field, vertex, amount):
+def _add_to_coefficient(field, vertex, amount):
     store(field, vertex, COEFFICIENT, add(load(field, vertex, COEFFICIENT), amount))
 
 
-@inlined
-def gather(gradient, share, field, b, simplices, offsets, rows):
-    """Add to the gradient of each weight what stands in the coefficients of its simplex's top.
+@inner
+def backpropagate_to_weights(weight_gradient, field, b, inputs):
+    """Add the gradient of complex ``b`` to that of the weights. The coefficients of the field hold their own gradient.
 
-    The adjoint of the collapse, for which the coefficients hold the derivative with respect to themselves.
+    This is the adjoint of :func:`collapse`: a weight gets the gradient of the coefficient of its simplex's top.
     """
+    simplices, offsets, rows = inputs.simplices, inputs.offsets, inputs.rows
     start = offsets[0, b]
     for v in range(offsets[0, b + 1] - start):
-        gradient[share, start + v] += total_of_lanes(load(field, v, COEFFICIENT))
-    packed, weighed = 0, offsets[0, -1]
+        weight_gradient[start + v] += sum_lanes(load(field, v, COEFFICIENT))
+    level_start, weight_start = 0, offsets[0, -1]
     for level in range(len(rows)):
         size, length = rows[level], offsets[level + 1, -1]
         sign = field.dtype.type(1 if size % 2 else -1)
         for i in range(offsets[level + 1, b], offsets[level + 1, b + 1]):
-            top = simplices[packed + i] - start
-            highest, value = load(field, top, HEIGHT), load(field, top, COEFFICIENT)
+            top = simplices[level_start + i] - start
+            top_height, gradient = load(field, top, HEIGHT), load(field, top, COEFFICIENT)
             for row in range(1, size):
-                vertex = simplices[packed + row * length + i] - start
+                vertex = simplices[level_start + row * length + i] - start
                 height = load(field, vertex, HEIGHT)
-                higher = at_least(height, highest)
-                highest = choose(higher, height, highest)
-                value = choose(higher, load(field, vertex, COEFFICIENT), value)
-            gradient[share, weighed + i] += sign * total_of_lanes(value)
-        packed += size * length
-        weighed += length
+                is_higher = greater_equal(height, top_height)
+                top_height = select(is_higher, height, top_height)
+                gradient = select(is_higher, load(field, vertex, COEFFICIENT), gradient)
+            weight_gradient[weight_start + i] += sign * sum_lanes(gradient)
+        level_start += size * length
+        weight_start += length

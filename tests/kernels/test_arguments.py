@@ -1,9 +1,4 @@
-"""Memory that a kernel reads by address is there, in one piece, and where the processor finds it."""
-
-import gc
-import signal
-import threading
-import weakref
+"""Kernels read tensors by address: the memory is contiguous, on the CPU and alive."""
 
 import numpy as np
 import pytest
@@ -12,9 +7,9 @@ from drawing import random_complex
 from numba import njit
 
 import eulerscan as es
-from eulerscan.kernels import reference
-from eulerscan.kernels.cpu import planning, team, threads
-from eulerscan.kernels.cpu.addresses import array_at
+from eulerscan.kernels import operation, reference
+from eulerscan.kernels.cpu.arguments import split_into_ranges
+from eulerscan.kernels.cpu.jit import array_at
 
 
 def example():
@@ -38,7 +33,7 @@ def test_tensors_with_gaps_give_the_values_and_gradients_of_the_reference(which)
     complex, layout, directions, thresholds, gradient = example()
     tensors = {"points": complex.points, "directions": directions, "thresholds": thresholds, "gradient": gradient}
     results = []
-    for ect, given in ((reference.ect, tensors), (es.kernels.ect, {**tensors, which: strided(tensors[which])})):
+    for ect, given in ((reference.ect, tensors), (operation.ect, {**tensors, which: strided(tensors[which])})):
         inputs = [given[name].detach().requires_grad_() for name in ("points", "directions", "thresholds")]
         assert ect is reference.ect or not given[which].is_contiguous()
         transform = ect(*inputs, torch.tensor(9.0, dtype=torch.float64), *layout)
@@ -50,7 +45,7 @@ def test_tensors_with_gaps_give_the_values_and_gradients_of_the_reference(which)
 def test_an_expanded_gradient_is_that_of_the_sum():
     complex, layout, directions, thresholds, _ = example()
     points = complex.points.clone().requires_grad_()
-    transform = es.kernels.ect(points, directions, thresholds, torch.tensor(9.0, dtype=torch.float64), *layout)
+    transform = operation.ect(points, directions, thresholds, torch.tensor(9.0, dtype=torch.float64), *layout)
     (found,) = torch.autograd.grad(transform.sum(), points, retain_graph=True)
     (expected,) = torch.autograd.grad(transform, points, torch.ones_like(transform))
     assert torch.equal(found, expected)
@@ -77,7 +72,7 @@ def test_a_storage_may_be_emptied_and_filled_again_between_the_passes():
     values, storage = directions.detach().clone(), directions.untyped_storage()
     size = storage.nbytes()
     storage.resize_(0)  # as training in shards does
-    with pytest.raises(ValueError, match="must have memory"):
+    with pytest.raises(ValueError, match=r"memory.*storage is empty"):
         torch.autograd.grad(transform.sum(), directions, retain_graph=True)
     others = [torch.full_like(values, 1e6) for _ in range(20)]
     storage.resize_(size)
@@ -87,13 +82,13 @@ def test_a_storage_may_be_emptied_and_filled_again_between_the_passes():
     assert torch.equal(found, expected)
 
 
-def test_signs_that_are_still_to_be_applied_are():
+def test_lazy_negation_is_resolved():
     complex, layout, directions, thresholds, gradient = example()
     scale = torch.tensor(9.0, dtype=torch.float64)
-    turned = torch._neg_view(-directions)
-    assert turned.is_neg()
-    plain = es.kernels._prepare(complex.points, directions, thresholds, scale, *layout)
-    lazy = es.kernels._prepare(complex.points, turned, thresholds, scale, *layout)
+    negated = torch._neg_view(-directions)
+    assert negated.is_neg()
+    plain = operation._prepare(complex.points, directions, thresholds, scale, *layout)
+    lazy = operation._prepare(complex.points, negated, thresholds, scale, *layout)
     assert torch.equal(plain.transform(), lazy.transform())
     needs = [True, True, True, True, False]
     for one, two in zip(
@@ -103,61 +98,22 @@ def test_signs_that_are_still_to_be_applied_are():
 
 
 @pytest.mark.parametrize("position", [1, 2, 4, 5, 6])
-def test_tensors_elsewhere_than_the_points_do_not_reach_the_kernel(position):
+def test_tensors_on_another_device_do_not_reach_the_kernel(position):
     complex, _, directions, thresholds, _ = example()
     weights = torch.ones(sum(complex.counts), dtype=torch.float64)
     scale = torch.tensor(9.0, dtype=torch.float64)
     inputs = [complex.points, directions, thresholds, scale, weights, complex.packed.simplices, complex.offsets, complex.rows]
     inputs[position] = inputs[position].to("meta")
     with pytest.raises(ValueError, match=r"must be on the CPU like points, got .*meta"):
-        es.kernels.ect(*inputs)
+        operation.ect(*inputs)
 
 
-def test_a_gradient_elsewhere_does_not_reach_the_kernel():
+def test_a_gradient_on_another_device_does_not_reach_the_kernel():
     complex, layout, directions, thresholds, gradient = example()
     scale = torch.tensor(9.0, dtype=torch.float64)
-    problem = es.kernels._prepare(complex.points, directions, thresholds, scale, *layout)
+    problem = operation._prepare(complex.points, directions, thresholds, scale, *layout)
     with pytest.raises(ValueError, match=r"gradient must have .* on meta"):
         problem.differentiate(gradient.to("meta"), [True] * 5)
-
-
-@pytest.fixture
-def interruptible():
-    """Programs that a shell starts in the background ignore Ctrl-C, and so would the tests."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
-def test_memory_outlives_a_caller_who_is_interrupted(monkeypatch):
-    monkeypatch.setattr(team, "_openmp", None)  # who returns when all are done
-    caller, helping, release = threading.current_thread(), threading.Event(), threading.Event()
-    alive = []
-
-    def kernel(counter):
-        if threading.current_thread() is caller:
-            assert helping.wait(timeout=60)
-            return 0
-        helping.set()
-        while not interrupted:
-            signal.pthread_kill(caller.ident, signal.SIGINT)  # while it waits for us
-            threading.Event().wait(0.1)
-        assert release.wait(timeout=60)
-        alive.append(memory() is not None)
-        return 0
-
-    kept, interrupted = np.zeros(3), []
-    memory = weakref.ref(kept)
-    with pytest.raises(KeyboardInterrupt):
-        threads.run(kernel, 2, kept=(kept,))
-    interrupted.append(True)
-    del kept
-    gc.collect()
-    release.set()
-    while not alive:
-        threading.Event().wait(0.01)
-    assert alive == [True]
 
 
 def test_an_array_at_an_address_is_the_memory_there():
@@ -174,8 +130,8 @@ def test_an_array_at_an_address_is_the_memory_there():
 
 
 @njit
-def ranges_of(offsets, count):
-    return planning.ranges_of(offsets, count)
+def _split(offsets, count):
+    return split_into_ranges(offsets, count)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +140,7 @@ def ranges_of(offsets, count):
 @pytest.mark.parametrize("count", [1, 2, 7, 64])
 def test_ranges_divide_the_complexes_into_about_equal_work(sizes, count):
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)[None]
-    bounds = ranges_of(offsets, count)
+    bounds = _split(offsets, count)
     assert bounds[0] == 0
     assert bounds[-1] == len(sizes)
     assert (np.diff(bounds) >= 0).all()

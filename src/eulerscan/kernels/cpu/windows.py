@@ -1,0 +1,262 @@
+"""Curves from vertices, and gradients of vertices from those of curves, by windows of thresholds.
+
+A vertex with coefficient c at height h adds c to every threshold from h on. In the smooth transform it rises as a sigmoid
+instead, which is evaluated only on the window of thresholds where it is neither 0 nor 1, eight thresholds at a time.
+Arrays over thresholds are padded by eight columns, and a window ends with the last group of eight that it enters.
+
+The exponentials of all thresholds are tabulated, so that a vertex needs only one exponential of its own:
+
+    exp(-scale (t - height)) = exp(-scale (t - center)) * exp(scale (height - center)).
+
+This works while both factors are in range. If the thresholds span too wide a range for the scale, windows hold
+only a few thresholds each, and the table is computed again for every height.
+
+All three passes repeat the loop over a window. In a function of its own, numba would count references to the arrays
+of the grid for every vertex, a third more time on small complexes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .collapse import COEFFICIENT, HEIGHT
+from .jit import inlined, inner, item
+from .simd import (
+    WIDTH,
+    add,
+    bitmask,
+    broadcast,
+    cast,
+    count_trailing_zeros,
+    divide,
+    exp,
+    fma,
+    load,
+    multiply,
+    not_equal,
+    store,
+    sum_lanes,
+)
+
+MAX_EXPONENT = 600.0
+BUCKETS_PER_THRESHOLD = 4
+
+
+class ThresholdGrid(NamedTuple):
+    """The thresholds, prepared for lookup and sigmoids. ``factors``, ``slopes`` and an untabulated ``decay`` are scratch."""
+
+    bounded: NDArray[np.float64]  # [H + 2], the thresholds between -inf and inf
+    padded: NDArray[np.float64]  # [1, H + 8], the thresholds followed by zeros
+    buckets: NDArray[np.int64]  # [M + 1], first threshold at or above the lower end of each bucket
+    density: float  # buckets per unit of height
+    scale: float
+    reach: float  # a sigmoid is saturated beyond this distance from its height; 0 for the exact transform
+    center: float
+    decay: NDArray[np.float64]  # [1, H + 8], exp(-scale (threshold - center))
+    is_tabulated: bool  # whether ``decay`` holds for all heights
+    factors: NDArray[np.float64]  # [1, 8], exp(scale (height - center)) of the current vertex; 1 if not tabulated
+    slopes: NDArray[np.float64]  # [1, 8], gradient of the heights of the current vertex
+
+
+@inlined
+def make_grid(thresholds: NDArray[np.floating], scale: float, saturation: float) -> ThresholdGrid:
+    count = len(thresholds)
+    bounded = np.empty(count + 2)
+    bounded[0], bounded[-1] = -np.inf, np.inf
+    padded = np.zeros((1, count + WIDTH))
+    for j in range(count):
+        bounded[1 + j] = padded[0, j] = thresholds[j]
+    origin = bounded[1] if count else 0.0
+    extent = bounded[count] - origin if count else 0.0
+    num_buckets = BUCKETS_PER_THRESHOLD * count
+    density = num_buckets / extent if extent > 0 else 0.0
+    buckets = np.empty(num_buckets + 1, np.int64)
+    threshold = 0
+    for bucket in range(num_buckets):
+        while threshold < count and thresholds[threshold] < origin + bucket / density:
+            threshold += 1
+        buckets[bucket] = threshold
+    buckets[num_buckets] = count
+
+    center = origin + extent / 2
+    is_tabulated = scale * extent / 2 <= MAX_EXPONENT
+    decay = np.zeros((1, count + WIDTH))
+    if is_tabulated:
+        for j in range(count):
+            decay[0, j] = math.exp(-scale * (bounded[1 + j] - center))
+    factors, slopes = np.ones((1, WIDTH)), np.zeros((1, WIDTH))
+    return ThresholdGrid(
+        bounded, padded, buckets, density, scale, saturation / scale, center, decay, is_tabulated, factors, slopes
+    )  # fmt: skip
+
+
+@inner
+def _tabulate_window(
+    decay: NDArray[np.float64], bounded: NDArray[np.float64], scale: float, reach: float, height: float, first: int
+) -> None:
+    """Set ``decay`` to exp(-scale (threshold - height)) from ``first`` to the last group of eight in the window."""
+    while first < len(bounded) - 2 and bounded[1 + first] < height + reach:
+        for j in range(first, first + WIDTH):
+            within = j < len(bounded) - 2 and bounded[1 + j] < height + reach
+            decay[0, j] = math.exp(scale * (height - bounded[1 + j])) if within else 0.0
+        first += WIDTH
+
+
+@inlined
+def _first_at_or_above(bounded: NDArray[np.float64], buckets: NDArray[np.int64], density: float, height: float) -> int:
+    """Index of the first threshold at or above ``height``; the number of thresholds if there is none."""
+    count = len(bounded) - 2
+    position = (height - item(bounded, 1)) * density
+    if density == 0.0:  # all thresholds are equal
+        low, high = 0, count
+    elif not position > 0:  # NaN too
+        low, high = 0, 0
+    elif position >= len(buckets) - 1:
+        low, high = count, count
+    else:
+        bucket = int(position)
+        low, high = item(buckets, bucket), item(buckets, bucket + 1)
+    while high - low > 1:  # only if a bucket holds several thresholds
+        middle = (low + high) // 2
+        if item(bounded, 1 + middle) < height:
+            low = middle + 1
+        else:
+            high = middle
+    low += item(bounded, 1 + low) < height
+    # The bucket comes from rounded arithmetic. Comparing with the thresholds themselves makes the result exact.
+    while item(bounded, 1 + low) < height:
+        low += 1
+    while low > 0 and item(bounded, low) >= height:
+        low -= 1
+    return int(low)
+
+
+@inlined
+def _nonzero_lanes(field, v, width):
+    """Bitmask of the directions in which the coefficient of vertex ``v`` is not zero."""
+    return bitmask(not_equal(load(field, v, COEFFICIENT), broadcast(field.dtype.type(0)))) & ((1 << width) - 1)
+
+
+@inlined
+def _compute_factors(factors, field, v, scale, center):
+    """Set ``factors`` to exp(scale (height - center)) of vertex ``v``."""
+    offset = add(cast(load(field, v, HEIGHT), factors), broadcast(-center))
+    store(factors, 0, 0, exp(multiply(broadcast(scale), offset)))
+
+
+@inner
+def accumulate(curves, jumps, field, width, grid):
+    """Add all vertices of a field to ``curves [8, H + 8]``, and to ``jumps [H + 8, 8]`` where they saturate."""
+    bounded, _, buckets, density, scale, reach, center, decay, is_tabulated, factors, _ = grid
+    last, one = len(bounded) - 2, broadcast(1.0)
+    for v in range(len(field)):
+        lanes = _nonzero_lanes(field, v, width)
+        if not lanes:
+            continue
+        if is_tabulated:
+            _compute_factors(factors, field, v, scale, center)
+        while lanes:
+            lane = count_trailing_zeros(lanes)
+            lanes &= lanes - 1
+            coefficient = np.float64(field[v, COEFFICIENT + lane])
+            height = np.float64(field[v, HEIGHT + lane])
+            j = _first_at_or_above(bounded, buckets, density, height - reach)
+            if item(bounded, 1 + j) < height + reach:
+                if not is_tabulated:
+                    _tabulate_window(decay, bounded, scale, reach, height, j)
+                factor = broadcast(factors[0, lane])
+                while j < last and item(bounded, 1 + j) < height + reach:
+                    exponential = multiply(factor, load(decay, 0, j))
+                    sigmoid = divide(broadcast(coefficient), add(one, exponential))
+                    store(curves, lane, j, add(load(curves, lane, j), sigmoid))
+                    j += WIDTH
+            jumps[j, lane] += coefficient
+
+
+@inner
+def backpropagate(gradients, block_gradient, curve_gradient, field, origin, width, points, block, grid):
+    """Backpropagate ``curve_gradient [8, H + 8]`` to the heights, and from there to points and directions.
+
+    Adds to the ``gradients`` of points, thresholds and scale that are needed; those of the thresholds lack a factor ``scale``.
+    The gradient of the directions ``block [dim, 8]`` is added to ``block_gradient [dim, 8]``, if that is not empty.
+    """
+    bounded, thresholds, buckets, density, scale, reach, center, decay, is_tabulated, factors, slopes = grid
+    point_gradient, threshold_gradient, needs_grid = gradients.points, gradients.thresholds, len(gradients.scale) > 0
+    last, one = len(bounded) - 2, broadcast(1.0)
+    scale_gradient = 0.0
+    for v in range(len(field)):
+        lanes = _nonzero_lanes(field, v, width)
+        if not lanes:
+            continue
+        if is_tabulated:
+            _compute_factors(factors, field, v, scale, center)
+        store(slopes, 0, 0, broadcast(0.0))
+        while lanes:
+            lane = count_trailing_zeros(lanes)
+            lanes &= lanes - 1
+            coefficient = np.float64(field[v, COEFFICIENT + lane])
+            height = np.float64(field[v, HEIGHT + lane])
+            if math.isnan(height):
+                slopes[0, lane] = scale_gradient = math.nan
+                continue
+            j = _first_at_or_above(bounded, buckets, density, height - reach)
+            if not item(bounded, 1 + j) < height + reach:
+                continue
+            if not is_tabulated:
+                _tabulate_window(decay, bounded, scale, reach, height, j)
+            factor = broadcast(factors[0, lane])
+            sum, moment = broadcast(0.0), broadcast(0.0)
+            while j < last and item(bounded, 1 + j) < height + reach:
+                exponential = multiply(factor, load(decay, 0, j))
+                sigmoid = divide(one, add(one, exponential))
+                slope = multiply(load(curve_gradient, lane, j), multiply(exponential, multiply(sigmoid, sigmoid)))
+                sum = add(sum, slope)
+                if needs_grid:
+                    slope = multiply(broadcast(coefficient), slope)
+                    moment = fma(slope, add(load(thresholds, 0, j), broadcast(-height)), moment)
+                    store(threshold_gradient, 0, j, add(load(threshold_gradient, 0, j), slope))
+                j += WIDTH
+            slopes[0, lane] = -scale * coefficient * sum_lanes(sum)
+            if needs_grid:
+                scale_gradient += sum_lanes(moment)
+        height_gradient = load(slopes, 0, 0)
+        if len(point_gradient):
+            for axis in range(points.shape[1]):
+                point_gradient[origin + v, axis] += sum_lanes(multiply(height_gradient, load(block, axis, 0)))
+        for axis in range(len(block_gradient)):
+            coordinate = broadcast(np.float64(points[origin + v, axis]))
+            store(block_gradient, axis, 0, fma(height_gradient, coordinate, load(block_gradient, axis, 0)))
+    if needs_grid:
+        gradients.scale[0] += scale_gradient
+
+
+@inner
+def backpropagate_to_coefficients(field, curve_gradient, suffix_sums, width, grid):
+    """Replace every coefficient of a field by its gradient.
+
+    ``suffix_sums [8, H + 8]`` holds the sums of ``curve_gradient`` from each threshold on.
+    """
+    bounded, _, buckets, density, scale, reach, center, decay, is_tabulated, factors, _ = grid
+    last, one = len(bounded) - 2, broadcast(1.0)
+    for v in range(len(field)):
+        if is_tabulated:
+            _compute_factors(factors, field, v, scale, center)
+        for lane in range(WIDTH):
+            gradient = 0.0
+            if lane < width:
+                height = np.float64(field[v, HEIGHT + lane])
+                j = _first_at_or_above(bounded, buckets, density, height - reach)
+                if item(bounded, 1 + j) < height + reach:
+                    if not is_tabulated:
+                        _tabulate_window(decay, bounded, scale, reach, height, j)
+                    factor = broadcast(factors[0, lane])
+                    while j < last and item(bounded, 1 + j) < height + reach:
+                        exponential = multiply(factor, load(decay, 0, j))
+                        gradient += sum_lanes(divide(load(curve_gradient, lane, j), add(one, exponential)))
+                        j += WIDTH
+                gradient += suffix_sums[lane, j]
+            field[v, COEFFICIENT + lane] = gradient

@@ -1,0 +1,24 @@
+"""The cache of compiled kernels notices every change of their sources."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from eulerscan.kernels.cpu import jit
+from eulerscan.kernels.cpu.backward import backward
+from eulerscan.kernels.cpu.forward import forward
+
+COMPILED = sorted(set(Path(jit.__file__).parent.glob("*.py")) - {Path(jit.__file__).with_name("problem.py")})
+
+
+@pytest.mark.parametrize("kernel", [forward, backward])
+def test_the_hash_of_the_folder_is_part_of_the_name(kernel):
+    assert kernel.py_func.__qualname__.endswith(jit.SOURCES[:16])
+
+
+@pytest.mark.parametrize("file", COMPILED, ids=lambda file: file.stem)
+def test_compiled_code_depends_on_no_file_outside_the_folder(file):
+    imports = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.ImportFrom)]
+    outside = {node.module for node in imports if node.level > 1 or (node.module or "").startswith("eulerscan")}
+    assert outside <= {"_torch_internals"}  # by Python code alone
