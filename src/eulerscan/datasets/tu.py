@@ -51,7 +51,7 @@ def molecules(
     points, edges, batch, labels = _read(name.upper(), cleaned=cleaned, atoms=atoms)
     shapes = Complex(points, [edges], batch=batch, num_complexes=len(labels))
     if unit_ball or planes:
-        bare = shapes.with_points(shapes.points[:, :3])
+        bare = Complex(shapes.points[:, :3], batch=shapes.batch, num_complexes=len(labels))  # centered at the mean of the atoms
         coordinates = bare.normalized("unit_ball").points if unit_ball else _from_planes(bare) / ANGSTROMS
         shapes = shapes.with_points(torch.cat([coordinates, shapes.points[:, 3:]], dim=1))
     return Dataset(name, shapes, labels, ("-1", "1"))

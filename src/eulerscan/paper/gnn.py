@@ -35,7 +35,7 @@ class GNNConfig:
 class GNN(nn.Module):
     """Message passing, mean over the vertices, then fully connected layers.
 
-    The features of a vertex are its coordinates, with the shape normalized to the unit ball.
+    The features of a vertex are its coordinates, with the shape in the unit ball about its vertices.
 
     Args:
         model: ``"gcn"``, ``"gat"``, ``"gin"`` or ``"sage"``.
@@ -58,7 +58,7 @@ class GNN(nn.Module):
 
     def forward(self, shape: Shape) -> Tensor:
         """Logits ``[B, num_classes]``."""
-        complex = as_complex(shape).normalized("unit_ball")
+        complex = as_complex(shape).normalized("vertices")
         edges = next((s.long() for s in complex.simplices if len(s) == 2), torch.empty(2, 0, dtype=torch.int64))
         both = torch.cat([edges, edges.flip(0)], dim=1)
         features = self.body(complex.points, both)

@@ -52,6 +52,10 @@ class Run:
     sample: int | None = None
     members: int | None = None
 
+    def __post_init__(self) -> None:
+        if isinstance(self.model, ModelConfig) and self.model.normalize == "unit_ball":  # as in the paper
+            object.__setattr__(self, "model", replace(self.model, normalize="vertices"))
+
     @property
     def key(self) -> str:
         """A hash of the settings, with the sizes of the preset.
