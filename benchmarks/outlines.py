@@ -2,10 +2,10 @@
 
     EULERSCAN_MIRROR=../shared/data python benchmarks/outlines.py
 
-Cell outlines are drawn as masks, so that their pixels are all that is known of them. Features are exact transforms, classified by
-a support vector machine in stratified 5-fold cross-validation, repeated with five seeds; the standard error is that of the seeds.
-The majority class stands beside every accuracy. Then: the largest absolute Euler characteristic of a disc at any size, time and
-memory for a large mask and for many silhouettes.
+Cell outlines are drawn as masks, so that their pixels are all that is known of them. Features are exact transforms, classified
+by an SVM in stratified 5-fold cross-validation, repeated with five seeds; the standard error is that of the seeds. The majority
+class stands beside every accuracy. Then: the largest absolute Euler characteristic of a disc at any size; time and memory for a
+large mask and for many silhouettes.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ class ECTConfig:
         variant: The transform (ect), smooth (sect), downward (superlevel), or with vertices, edges and faces counted
             separately (channels).
         derivative: Take the difference of each curve from one threshold to the next.
-        normalize: unit_ball centers each shape at its centroid and scales it to norm 1, center keeps its size, vertices is the unit
-            ball about the mean of its vertices. Otherwise coordinates are kept.
+        normalize: unit_ball centers each shape at its centroid and scales it to norm 1, center keeps its size, vertices is the
+            unit ball about the mean of its vertices. Otherwise coordinates are kept.
         divide_by: Divide the transform of each shape by its number of vertices or simplices, or by its peak: the largest
             absolute value. Point clouds of different sizes are comparable if divided by their vertices.
         max_dim: Dimension of the last channel, with variant channels. Default: the dimension of space.

@@ -12,8 +12,8 @@ from ..kernels.layout import owners, split_simplices
 from .packed import Packed
 
 Normalize = Literal["unit_ball", "center", "vertices"]
-"""``"unit_ball"`` centers a shape at its centroid and scales it to largest norm 1; ``"center"`` only centers it. The centroid is
-that of the shape itself and does not depend on its mesh. ``"vertices"`` is the unit ball about the mean of the vertices."""
+"""``"unit_ball"`` centers a shape at its centroid and scales it to largest norm 1; ``"center"`` only centers it. The centroid
+is that of the shape itself and does not depend on its mesh. ``"vertices"`` is the unit ball about the mean of the vertices."""
 
 AT_ONCE = 1 << 18  # simplices
 DEGENERATE = 1e-9  # measure of a shape of diameter 1 that is taken for 0
@@ -80,12 +80,11 @@ def _masses(points: Tensor, columns: Tensor, bounds: Tensor) -> tuple[Tensor, Te
 
 def _measure(edges: Tensor) -> Tensor:
     """``[n]``: k! times the volume of the simplices with the edge vectors ``[k, n, dim]`` from one of their vertices."""
-    if len(edges) == 1:
-        return torch.linalg.vector_norm(edges[0], dim=1)
-    if len(edges) == edges.shape[2]:
-        return torch.linalg.det(edges.transpose(0, 1)).abs()
     vectors = edges.transpose(0, 1)
-    square = torch.linalg.det(vectors @ vectors.transpose(1, 2))
+    if len(edges) == edges.shape[2]:
+        volume: Tensor = torch.linalg.det(vectors).abs()
+        return volume
+    square: Tensor = torch.linalg.det(vectors @ vectors.transpose(1, 2))
     positive = square > 0  # the square root has no derivative at 0
     return torch.where(positive, torch.where(positive, square, 1.0).sqrt(), 0.0)
 

@@ -17,7 +17,6 @@ from ..complexes import Complex
 from ..convert.images import from_image, gray_pages, has_light_corners, stack_pages
 from .formats import IMAGES, File, load
 
-
 IMAGE_OPTIONS = tuple(name for name in inspect.signature(from_image).parameters if name != "image")
 
 

@@ -40,9 +40,9 @@ class ECTLayer(nn.Module):
         on_sphere: Whether directions are normalized to unit length.
         learn_thresholds: Whether the thresholds are parameters. They stay in ascending order.
         learn_scale: Whether the scale is a parameter. It stays positive.
-        normalize: ``"unit_ball"`` centers each shape at its centroid, which does not depend on the mesh, and scales it to largest
-            norm 1; ``"center"`` only centers it; ``"vertices"`` is the unit ball about the mean of the vertices, as in the
-            paper; ``None`` keeps the coordinates.
+        normalize: ``"unit_ball"`` centers each shape at its centroid, which does not depend on the mesh, and scales it to
+            largest norm 1; ``"center"`` only centers it; ``"vertices"`` is the unit ball about the mean of the vertices, as in
+            the paper; ``None`` keeps the coordinates.
         divide_by: Divide the transform of each shape by its number of ``"vertices"`` or ``"simplices"`` (vertices included), or
             by its largest absolute value (``"peak"``). It never depends on another shape of the batch.
         variant: ``"ect"``, ``"sect"``, ``"superlevel"`` or ``"channels"`` (see :mod:`eulerscan.variants`).
