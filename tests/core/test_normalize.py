@@ -58,19 +58,26 @@ def test_splitting_a_tetrahedron_of_a_solid_moves_nothing(generator):
 
 def test_centroids_are_those_of_known_shapes():
     path = es.Complex(torch.tensor([[0.0, 0], [3, 0], [3, 1]]), [torch.tensor([[0, 1], [1, 2]])])
-    assert centroids(path.packed, path.batch)[0].tolist() == [pytest.approx((3 * 1.5 + 3) / 4), pytest.approx(0.5 / 4)]
+    assert centroids(path.packed, path.batch, path.simplices)[0].tolist() == [
+        pytest.approx((3 * 1.5 + 3) / 4),
+        pytest.approx(0.5 / 4),
+    ]
     # A square of two triangles with a third, of another area, beside it.
     corners = torch.tensor([[0.0, 0], [2, 0], [2, 2], [0, 2], [5, 0]])
     house = es.Complex(corners, [torch.tensor([[0, 0, 1], [1, 2, 4], [2, 3, 2]])]).closure()
-    assert centroids(house.packed, house.batch)[0].tolist() == pytest.approx([(4 * 1 + 3 * 3) / 7, (4 * 1 + 3 * 2 / 3) / 7])
+    assert centroids(house.packed, house.batch, house.simplices)[0].tolist() == pytest.approx(
+        [(4 * 1 + 3 * 3) / 7, (4 * 1 + 3 * 2 / 3) / 7]
+    )
     cloud = es.Complex(torch.tensor([[0.0], [1.0], [5.0]]))
-    assert centroids(cloud.packed, cloud.batch).tolist() == [[2.0]]
+    assert centroids(cloud.packed, cloud.batch, cloud.simplices).tolist() == [[2.0]]
 
 
 def test_degenerate_simplices_leave_the_next_dimension_to_decide():
     flat = torch.tensor([[0.0, 0], [1, 0], [4, 0]])
     needle = es.Complex(flat, [torch.tensor([[0], [1], [2]])]).closure()  # by length: 1, 3 and 4
-    assert centroids(needle.packed, needle.batch)[0].tolist() == pytest.approx([(1 * 0.5 + 3 * 2.5 + 4 * 2) / 8, 0])
+    assert centroids(needle.packed, needle.batch, needle.simplices)[0].tolist() == pytest.approx(
+        [(1 * 0.5 + 3 * 2.5 + 4 * 2) / 8, 0]
+    )
     point = es.Complex(torch.full((3, 2), 7.0), [torch.tensor([[0], [1], [2]])]).closure()
     assert (point.normalized().points == 0).all()
 

@@ -237,7 +237,9 @@ class Complex:
         """
         if normalize is None:
             return self
-        return Complex.from_packed(self.packed._replace(points=normalized(self.packed, self.batch, normalize)))
+        simplices = () if normalize == "vertices" else self.simplices  # by which the centroid is weighted
+        points = normalized(self.packed, self.batch, simplices, normalize)
+        return Complex.from_packed(self.packed._replace(points=points))
 
     def largest_norms(self) -> Tensor:
         """``[B]``: norm of the vertex farthest from the origin, 0 for an empty complex."""

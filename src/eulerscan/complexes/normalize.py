@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from .._validation import check_choice
-from ..kernels.layout import owners, split_simplices
+from ..kernels.layout import owners
 from .packed import Packed
 
 Normalize = Literal["unit_ball", "center", "vertices"]
@@ -22,13 +23,13 @@ DivideBy = Literal["vertices", "simplices", "peak"]
 """The transform of a shape is divided by its number of vertices or simplices, or by its largest absolute value."""
 
 
-def normalized(packed: Packed, batch: Tensor, normalize: Normalize) -> Tensor:
-    """Coordinates ``[V, dim]`` of each complex, centered or moved to the unit ball; ``batch [V]`` as of a :class:`Complex`."""
+def normalized(packed: Packed, batch: Tensor, simplices: Sequence[Tensor], normalize: Normalize) -> Tensor:
+    """Coordinates ``[V, dim]``, each complex centered or in the unit ball. ``batch`` and ``simplices`` as in :class:`Complex`."""
     check_choice(normalize, "normalize", get_args(Normalize), optional=True)
     offsets, count = packed.offsets[0], packed.offsets.shape[1] - 1
     # Relative to one of its own points, a complex of coincident points is exactly zero.
     points = packed.points - packed.points[offsets[batch]]
-    centers = centroids(packed._replace(points=points), batch, by_measure=normalize != "vertices")
+    centers = centroids(packed._replace(points=points), batch, simplices)
     points = points - centers.to(points.dtype)[batch]
     if normalize == "center":
         return points
@@ -37,26 +38,25 @@ def normalized(packed: Packed, batch: Tensor, normalize: Normalize) -> Tensor:
     return points / nonzero(segment_max(torch.linalg.vector_norm(points, dim=1), batch, count))[batch, None]
 
 
-def centroids(packed: Packed, batch: Tensor, *, by_measure: bool = True) -> Tensor:
+def centroids(packed: Packed, batch: Tensor, simplices: Sequence[Tensor]) -> Tensor:
     """``[B, dim]``: center of mass of each complex, in float64.
 
     The mass is that of the simplices of the largest dimension that have any: edges count by length, triangles by area,
     tetrahedra by volume. Points, and complexes whose simplices are all degenerate, have the mean of their vertices. So
     refining a mesh does not move its centroid. Weights do not count.
     """
-    points, offsets, rows, simplices, _ = packed
+    points, offsets = packed.points, packed.offsets
     points = points if points.device.type == "mps" else points.double()  # a device without float64
     count = offsets.shape[1] - 1
     sums = points.new_zeros(count, points.shape[1]).index_add(0, batch, points)
     centers = sums / offsets[0].diff().clamp(min=1).unsqueeze(1)
-    if not by_measure or not rows:
+    if not simplices:
         return centers
     # Coordinates of about 1, so that no power of them overflows or vanishes.
     size = nonzero(segment_max(points.detach().abs().amax(dim=1), batch, count))
     points = points / size[batch, None]
     done = torch.zeros(count, dtype=torch.bool, device=points.device)
-    levels = split_simplices(simplices, rows, [n // r for r, n in zip(rows, _lengths(simplices, offsets, rows), strict=True)])
-    for columns, bounds in reversed([*zip(levels, offsets[1:], strict=True)]):
+    for columns, bounds in reversed([*zip(simplices, offsets[1:], strict=True)]):
         if len(columns) - 1 > points.shape[1] or (points.is_cpu and bool(done.all())):
             continue
         mass, moment = _masses(points, columns, bounds)
@@ -87,13 +87,6 @@ def _measure(edges: Tensor) -> Tensor:
     square: Tensor = torch.linalg.det(vectors @ vectors.transpose(1, 2))
     positive = square > 0  # the square root has no derivative at 0
     return torch.where(positive, torch.where(positive, square, 1.0).sqrt(), 0.0)
-
-
-def _lengths(simplices: Tensor, offsets: Tensor, rows: tuple[int, ...]) -> list[int]:
-    """Entries of each level; known from shapes alone if there is one level, so that no device is synchronized."""
-    if len(rows) == 1:
-        return [simplices.shape[0]]
-    return [r * n for r, n in zip(rows, offsets[1:, -1].tolist(), strict=True)]
 
 
 def divisors(transform: Tensor, offsets: Tensor, divide_by: DivideBy) -> Tensor:

@@ -173,11 +173,15 @@ def ragged_gather(values: Tensor, starts: Tensor, sizes: Tensor, shifts: Tensor 
     """
     width = values[:1].numel() if len(values) else 0
     total = int(sizes.sum())
-    plain = not is_forward_mode() and not is_wrapped(values)
     simple = (
-        plain and values.device.type == "cpu" and values.dtype in PLAIN and values.is_contiguous() and not values.requires_grad
+        total * width > FEW
+        and values.device.type == "cpu"
+        and values.dtype in PLAIN
+        and values.is_contiguous()
+        and not values.requires_grad
+        and not torch.compiler.is_compiling()
     )
-    if not simple or total * width <= FEW or torch.compiler.is_compiling():
+    if not simple or is_forward_mode() or is_wrapped(values):
         found = values[ragged_indices(starts, sizes)]
         return found if shifts is None else found - shifts.to(values.dtype).repeat_interleave(sizes, output_size=total)
     # One ordered pass over memory, without indices as long as the result, is several times faster.
