@@ -24,7 +24,7 @@ DivideBy = Literal["vertices", "simplices", "peak"]
 
 
 def normalized(packed: Packed, batch: Tensor, simplices: Sequence[Tensor], normalize: Normalize) -> Tensor:
-    """Coordinates ``[V, dim]``, each complex centered or in the unit ball. ``batch`` and ``simplices`` as in :class:`Complex`."""
+    """Coordinates ``[V, dim]``, each complex centered or in the unit ball. Batch and simplices as in :class:`Complex`."""
     check_choice(normalize, "normalize", get_args(Normalize), optional=True)
     offsets, count = packed.offsets[0], packed.offsets.shape[1] - 1
     # Relative to one of its own points, a complex of coincident points is exactly zero.
