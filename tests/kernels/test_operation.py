@@ -38,7 +38,7 @@ def test_a_model_compiles_without_a_break(dynamic):
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.layer = es.ECTLayer(2, 5, 6, learn_scale=True, learn_thresholds=True, unit_ball=True, divide_by="peak")
+            self.layer = es.ECTLayer(2, 5, 6, learn_scale=True, learn_thresholds=True, normalize="unit_ball", divide_by="peak")
             self.head = torch.nn.Linear(30, 3)
 
         def forward(self, shape):
@@ -60,8 +60,8 @@ def test_a_model_compiles_without_a_break(dynamic):
     torch._dynamo.reset()
 
 
-def test_vertices_and_edges_apart_compile_without_a_break():
-    layer = es.ECTLayer(2, 3, 4, max_dim=1)
+def test_channels_of_vertices_and_edges_compile_without_a_break():
+    layer = es.ECTLayer(2, 3, 4, variant="channels", max_dim=1)
     compiled = torch.compile(layer, fullgraph=True)
     for size in (6, 9):
         graph = random_complex(np.random.default_rng(size), num_points=size, top=1, dtype=torch.float32)

@@ -110,7 +110,7 @@ def test_scales_may_be_many():
 
 
 def test_ensembles_and_gradients_of_each_sample():
-    models, clouds = [ECTMLP(2, 3).eval() for _ in range(2)], torch.rand(4, 5, 2)
+    models, clouds = [ECTMLP(es.ECTLayer(2), 3).eval() for _ in range(2)], torch.rand(4, 5, 2)
     votes = torch.vmap(lambda *state: func.functional_call(models[0], state, (clouds,)))(*func.stack_module_state(models))
     torch.testing.assert_close(votes, torch.stack([model(clouds) for model in models]))
 
