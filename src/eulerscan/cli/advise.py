@@ -31,7 +31,7 @@ def advise(
     *,
     max_files: int = 64,
     tolerance: float = 0.1,
-    normalize: Literal["auto", "unit_ball", "center", "none"] = "auto",
+    normalize: Literal["auto", "unit_ball", "center", "vertices", "none"] = "auto",
     data: Data = (),
     as_json: bool = False,
     quiet: bool = False,
@@ -48,8 +48,8 @@ def advise(
         files: Files of meshes, points, graphs or images, or folders of them.
         max_files: Largest number of files to read, spread evenly over all.
         tolerance: Largest error, relative to the mean difference between shapes.
-        normalize: unit_ball centers each shape and scales it to norm 1, center keeps its size, none keeps its coordinates. auto
-            decides by sizes and positions.
+        normalize: unit_ball centers each shape at its centroid and scales it to norm 1, center keeps its size, vertices is the
+            unit ball about the mean of its vertices, none keeps the coordinates. auto decides by sizes and positions.
         data: Options for reading files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
         as_json: Print JSON instead of a table.
         quiet: Show no progress.
@@ -88,7 +88,7 @@ def advise(
             print(_table(advice))
             count = "1 shape" if len(paths) == 1 else f"{len(paths)} shapes"
             based_on = count if len(shapes) == len(paths) else f"{len(shapes)} of {count}"
-            larger = len(chosen) < len(paths) and advice.config.normalize != "unit_ball"
+            larger = len(chosen) < len(paths) and advice.config.normalize in ("center", None)
             print(f"\nBased on {based_on}.{' The others may be larger.' if larger else ''} Next:\n")
             print(f"  {command}\n\nor in Python:\n\n  {advice.python()}")
     return print_failures(failures, done=len(shapes))

@@ -57,8 +57,10 @@ def centroids(packed: Packed, batch: Tensor, simplices: Sequence[Tensor]) -> Ten
     points = points / size[batch, None]
     done = torch.zeros(count, dtype=torch.bool, device=points.device)
     for columns, bounds in reversed([*zip(simplices, offsets[1:], strict=True)]):
-        if len(columns) - 1 > points.shape[1] or (points.is_cpu and bool(done.all())):
+        if len(columns) - 1 > points.shape[1]:
             continue
+        if points.is_cpu and not torch.compiler.is_compiling() and bool(done.all()):
+            break
         mass, moment = _masses(points, columns, bounds)
         usable = ~done & (mass > DEGENERATE)
         found = size[:, None] * moment / torch.where(usable, mass, 1.0)[:, None]
@@ -70,7 +72,10 @@ def _masses(points: Tensor, columns: Tensor, bounds: Tensor) -> tuple[Tensor, Te
     """Total measure ``[B]`` of the simplices ``[k + 1, n]`` of each complex, up to a factor, and its moment ``[B, dim]``."""
     mass, moment = points.new_zeros(len(bounds) - 1), points.new_zeros(len(bounds) - 1, points.shape[1])
     owner = owners(bounds, columns.shape[1])
-    for part, own in zip(columns.split(AT_ONCE, dim=1), owner.split(AT_ONCE), strict=True):
+    parts = [(columns, owner)]
+    if not torch.compiler.is_compiling():  # in parts, to save memory
+        parts = [*zip(columns.split(AT_ONCE, dim=1), owner.split(AT_ONCE), strict=True)]
+    for part, own in parts:
         corners = points[part]
         measure = _measure(corners[1:] - corners[0])
         mass = mass.index_add(0, own, measure)
