@@ -99,7 +99,7 @@ def empty_environment(folder: Path) -> Path:
 def test_the_version_is_in_one_place_and_the_others_follow():
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     assert 'dynamic = ["version"]' in project
-    assert 'path = "src/eulerscan/__init__.py"' in project
+    assert 'path = "src/eulerscan/_version.py"' in project
     assert re.search(rf"^version: {re.escape(es.__version__)}$", (ROOT / "CITATION.cff").read_text("utf-8"), flags=re.MULTILINE)
 
 

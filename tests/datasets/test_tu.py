@@ -47,7 +47,7 @@ def test_molecules_are_as_their_source_says(mirror, name, original, cleaned, col
         assert set(kinds.argmax(dim=1).add(1).tolist()) <= {1, 6, 7, 8, 9, 15, 16, 17, 35, 53}  # H C N O F P S Cl Br I
         assert torch.equal(atoms.shapes.packed.simplices, plain.shapes.packed.simplices)
     scaled = datasets.load(name, cleaned=True, atoms=True, unit_ball=True).shapes.points
-    torch.testing.assert_close(scaled, torch.cat([few.shapes.normalized("unit_ball").points, kinds], dim=1))
+    torch.testing.assert_close(scaled, torch.cat([few.shapes.normalized("vertices").points, kinds], dim=1))
     planes = datasets.load(name, cleaned=True, atoms=True, planes=True).shapes.points
     assert torch.equal(planes[:, 3:], kinds)
     squares = (few.shapes.points - few.shapes[0].points.mean(dim=0))[: len(few.shapes[0].points)].square().sum(dim=1)
