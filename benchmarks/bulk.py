@@ -103,14 +103,14 @@ def _watch(process: psutil.Process, peak: list[float]) -> None:
 
 
 def ect_loop(paths: list[Path], directions: Any, thresholds: Any, *, by_hand: bool = False) -> list[Any]:
-    """What one writes who has ``ect`` and ``trimesh``: read, centre and scale, make a complex, transform."""
+    """What one writes who has ``ect`` and ``trimesh``: read, center and scale, make a complex, transform."""
     from ect import ECT, Directions, EmbeddedComplex
 
     transform = ECT(directions=Directions.from_vectors(directions), thresholds=thresholds)
     found = []
     for path in paths:
         mesh = trimesh.load(path, process=False)
-        points = mesh.vertices - mesh.vertices.mean(axis=0)
+        points = mesh.vertices - mesh.centroid  # by area, as the command does
         points = points / np.linalg.norm(points, axis=1).max()
         embedded = EmbeddedComplex()
         embedded.add_nodes_from(list(enumerate(points)))

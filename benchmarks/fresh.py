@@ -117,13 +117,13 @@ def _grid() -> Complex:
     points += torch.rand(points.shape, generator=torch.Generator().manual_seed(0)) / 2
     index = torch.arange(SIDE * SIDE).view(SIDE, SIDE)
     a, b, c, d = (corner.reshape(-1) for corner in (index[:-1, :-1], index[:-1, 1:], index[1:, :-1], index[1:, 1:]))
-    across, down = (torch.stack([one.reshape(-1), two.reshape(-1)]) for one, two in _neighbours(index))
+    across, down = (torch.stack([one.reshape(-1), two.reshape(-1)]) for one, two in _neighbors(index))
     edges = torch.cat([across, down, torch.stack([a, d])], dim=1)
     triangles = torch.cat([torch.stack([a, b, d]), torch.stack([a, c, d])], dim=1)
     return Complex(points, [edges, triangles]).normalized("unit_ball")
 
 
-def _neighbours(index: Tensor) -> list[tuple[Tensor, Tensor]]:
+def _neighbors(index: Tensor) -> list[tuple[Tensor, Tensor]]:
     return [(index[:, :-1], index[:, 1:]), (index[:-1], index[1:])]
 
 

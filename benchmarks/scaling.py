@@ -40,7 +40,7 @@ def run() -> Report:
     slopes = [_slope([p.simplices for p in points], points) for points in (spatial, shuffled)]
     report.notes.append(
         f"Fitted exponents (1 is linear): {slopes[0]:.2f} in simplices ({slopes[1]:.2f} for shuffled vertices, whose "
-        f"neighbours are far away in memory), {_slope(NUM_DIRECTIONS, by_directions):.2f} in directions. Plot: `{PLOT.name}`."
+        f"neighbors are far away in memory), {_slope(NUM_DIRECTIONS, by_directions):.2f} in directions. Plot: `{PLOT.name}`."
     )
     _plot(spatial, shuffled, by_directions)
     return report

@@ -26,7 +26,7 @@ DASH = "–"
 def mesh(num_points: int, rng: np.random.Generator, *, spatial: bool = False) -> es.Complex:
     """The Delaunay triangulation of uniform points in the unit square: vertices, edges and triangles.
 
-    The vertices are numbered at random, or ``spatial``: neighbours in the plane are near in memory, as in most files.
+    The vertices are numbered at random, or ``spatial``: neighbors in the plane are near in memory, as in most files.
     """
     points = rng.random((num_points, 2))
     if spatial:

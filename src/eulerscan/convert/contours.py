@@ -132,7 +132,6 @@ def _trace(mask: _Array) -> tuple[_Array, _Array, _Array]:
     gates = np.empty((size, 4), np.int64)
     bounds = np.empty(64, np.int64)
     num_contours = 0
-    # Headings north, east, south, west: a step, and the vector to the left of it.
     rows, columns = mask.shape
     for start_row in range(rows):
         for start_column in range(columns - 1):
