@@ -301,9 +301,12 @@ def test_folders_that_are_not_a_data_set_are_named(run, tmp_path):
     (tmp_path / "cat").mkdir()
     (tmp_path / "cat" / "1.csv").write_text(point_file)
     for extra, text in (
-        (None, "at least two classes, got 1: cat"),
-        ("dog", "dog must hold shapes of its class, got no readable file"),
-        ("dog/1.csv", "cat must hold at least 4 readable shapes"),
+        (None, "must have at least two classes of at least 4 shapes, each in a subfolder, got none"),
+        (
+            "dog",
+            "every class must have at least 4 readable shapes, for training, validation and test, got cat with 1, dog with 0",
+        ),
+        ("dog/1.csv", "got cat with 1, dog with 1"),
     ):
         if extra:
             path = tmp_path / extra
@@ -317,6 +320,53 @@ def test_folders_that_are_not_a_data_set_are_named(run, tmp_path):
     _, err = run("train", "--folder", tmp_path, status=2)
     assert "must have points of the same dimension, got 3 in" in err
     assert "5.csv" in err
+
+
+def test_a_table_assigns_classes_and_its_run_can_be_evaluated_and_tested_on_another_folder(run, folder, tmp_path):
+    flat = tmp_path / "flat"
+    flat.mkdir()
+    rows = ["file,kind,size"]
+    for path in sorted(folder.glob("*/*")):
+        shutil.copy(path, flat / f"{path.parent.name}-{path.name}")
+        rows.append(f"{path.parent.name}-{path.name},{path.parent.name}s,{len(rows)}")
+    (flat / "shapes.csv").write_text("\n".join(rows))
+    (flat / "notes.csv").write_text("0,0\n1,1\n")  # a sidecar in the plane
+    only = ["--only", "obj", "ply", "stl", "off", "glb"]
+    table = ["--table", flat / "shapes.csv", "--label", "kind"]
+    run("train", "--folder", flat, *table, *only, *TINY, "--epochs", 12, "--learning-rate", 0.02, "--output", tmp_path / "out")
+    trained = tmp_path / "out" / "seed-0"
+    assert "spheres" in run("evaluate", trained)[0]
+    other = tmp_path / "other"
+    for name in ("sphere", "torus"):
+        shutil.copytree(folder / name, other / f"{name}s")
+    shutil.rmtree(other / "toruss")  # a class may be missing
+    out, _ = run("evaluate", trained, other, "--as-json")
+    assert json.loads(out)["count"] == 10
+    (other / "cubes").mkdir()
+    shutil.copy(next((folder / "torus").glob("*.obj")), other / "cubes")
+    _, err = run("evaluate", trained, other, status=2)
+    assert "the run does not know cubes" in err
+    _, err = run("evaluate", trained, "--split", "tset", status=2)
+    assert "tset" in err
+
+
+def test_options_are_checked_before_files_are_read(run, folder, tmp_path, monkeypatch):
+    def fail(*args, **options):
+        raise AssertionError("a file was read")
+
+    monkeypatch.setattr("eulerscan.datasets.folder.read_all", fail)
+    (tmp_path / "seed-0").mkdir()
+    (tmp_path / "seed-0" / "mine.txt").write_text("keep")
+    command = ["train", "--folder", folder]
+    for options, text in (
+        (["--model", "cmm"], "model must be one of cnn"),
+        (["--preset", "1k"], "preset of cnn must be one of"),
+        (["--output", tmp_path], "exists and is not the folder of a run"),
+        (["--table", "t.csv"], "--table and --label belong together"),
+        (["--data", "weighted"], "options must have the form name=value"),
+    ):
+        _, err = run(*command, *options, status=2)
+        assert text in err
 
 
 KILLED = [

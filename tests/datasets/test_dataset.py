@@ -211,7 +211,7 @@ def test_importing_is_cheap():
     added = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch_geometric", "sklearn", "scipy", "tqdm", "numba", "PIL"} & set(added)
     ours = {name.removeprefix("eulerscan.datasets.") for name in added if name.startswith("eulerscan.datasets.")}
-    assert ours == {"cache", "dataset", "registry", "splits"}  # no maker of a data set
+    assert ours == {"dataset", "prepared", "registry", "splits"}  # no maker of a data set
 
 
 def test_small_integers_are_numbers_of_shapes_and_not_a_mask():

@@ -6,8 +6,9 @@ import zipfile
 
 import pytest
 
-from eulerscan.datasets import cache, download, load, mnist
+from eulerscan.datasets import download, load, mnist
 from eulerscan.datasets.download import Source
+from eulerscan.io import cache
 
 CONTENT = bytes(range(256)) * 3000
 STALLED = threading.Event()

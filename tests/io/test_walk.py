@@ -1,4 +1,4 @@
-"""Listing the shapes that a user named, and reading them with the failures returned."""
+"""Listing the shapes that a user named."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import eulerscan as es
-from eulerscan.io import list_shapes, read_all
+from eulerscan.io import list_shapes
 from eulerscan.io.images import has_light_background
 
 SQUARE = "0,0\n1,0\n1,1\n0,1\n"
@@ -83,17 +83,19 @@ def test_linked_folders_are_listed_only_if_given(folder, tmp_path):
     assert not any(name.startswith("again") for name in list_shapes(folder).names)
 
 
-def test_shapes_are_read_and_failures_returned(folder):
-    (folder / "bad.csv").write_text("")
-    shapes, failures = read_all([*list_shapes(folder).paths, folder / "gone.csv"])
-    assert list(shapes) == [folder / name for name in ("b.csv", "sub/a.CSV", "wings.csv/A1", "wings.csv/B7")]
-    assert [len(shape.points) for shape in shapes.values()] == [4, 4, 2, 2]
-    assert failures == [(folder / "bad.csv", "file is empty."), (folder / "gone.csv", "No such file or directory")]
+def test_only_some_extensions_are_listed_and_others_passed_over(folder):
+    (folder / "mesh.off").write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n")
+    listing = list_shapes(folder, only=["OFF"])
+    assert (listing.names, listing.skipped) == (["mesh.off"], {})
+    assert list_shapes([folder / "b.csv"], only=[".off"]).names == [(folder / "b.csv").as_posix()]  # named by the user
+    with pytest.raises(ValueError, match=r"only must hold extensions among .*, got '\.docx'"):
+        list_shapes(folder, only=["docx"])
 
 
-def test_wrong_options_are_no_failure_of_a_file(folder):
-    with pytest.raises(TypeError, match="options of CSV files are dtype, got merge"):
-        read_all([folder / "b.csv"], merge=True)
+def test_groups_are_the_subfolders(folder, monkeypatch):
+    assert list_shapes(folder).groups == ["", "sub", "wings.csv", "wings.csv"]
+    monkeypatch.chdir(folder.parent)
+    assert list_shapes(["shapes/b.csv", "shapes/sub/a.CSV"]).groups == ["shapes", "shapes/sub"]
 
 
 @pytest.mark.parametrize(("value", "expected"), [(255, True), (0, False)])

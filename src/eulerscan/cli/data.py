@@ -9,8 +9,8 @@ from tyro.conf import arg, subcommand
 
 from .._tables import aligned
 from ..complexes.simplices import NAMES
-from ..datasets import Description, cache, describe, names
-from ..datasets.cache import cache_folder
+from ..datasets import Description, describe, names, prepared
+from ..io.cache import cache_folder
 from .options import parse_pairs
 
 
@@ -69,5 +69,5 @@ def _prepared(about: Description) -> str:
     """The variants of a data set in the cache folder, for a table."""
     if not about.needs_files:
         return "needs no files"
-    files = cache.files_of(about.name)
+    files = prepared.files_of(about.name)
     return ", ".join(f"{file.stem.rpartition('-')[0]} ({file.stat().st_size / 1e6:,.0f} MB)" for file in files) or "no"

@@ -15,17 +15,18 @@ from ..analysis.distances import check_p, distance_matrix
 from ..analysis.pairwise import PairwiseCheckpoint
 from ..bulk import Settings, Transforms, holds_transforms, load_failures, load_transforms, transform_all
 from ..config import ECTConfig
-from ..plot.distances import draw_distances
-from ..plot.figures import save
+from ..plot.distances import order_path, save_distances
 from .align import check_align, distances_in_plane, distances_in_space, load_checkpoint
 from .options import (
-    Data,
+    Dim,
     Files,
+    Input,
     Maybe,
     Output,
+    Overwrite,
+    Quiet,
     check_output,
     find_files,
-    parse_pairs,
     print_failures,
     warn_beyond_radius,
 )
@@ -43,10 +44,10 @@ def distances(
     p: float = 2,
     align: bool = False,
     ect: ECTConfig = ECTConfig(),  # noqa: B008
-    dim: Maybe[int] = None,
-    data: Data = (),
-    overwrite: bool = False,
-    quiet: bool = False,
+    dim: Dim = None,
+    input: Input = Input(),  # noqa: B008
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
 ) -> int:
     """Compute the distances between all shapes: the Lp norm of the difference of their transforms.
 
@@ -60,35 +61,35 @@ def distances(
             folder of parts.
         output: CSV file for the matrix, with the names in its first row and column.
         plot: Figure of the matrix, with similar shapes next to each other, and of the tree of clusters: .png, .pdf or .svg.
+            Shapes of several folders have a strip of colors. Their order is written to a table beside it, NAME.order.csv.
         p: At least 1; inf is the largest difference at any height in any direction.
         align: Rotate the second of two shapes to where it is closest to the first. In the plane, all rotations by multiples of
             the angle between directions are tried. In space, the best of many rotations is taken, an upper bound that takes
             half a second per pair, and seconds for large meshes; a second call resumes after an interruption.
         ect: How shapes are transformed.
-        dim: Dimension of the ambient space. Default: that of the first shape.
-        data: Options for reading files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
-        overwrite: Replace the output if it exists.
-        quiet: Show no progress, and print nothing but errors.
+        input: Which files are read, and how.
     """
     if output.suffix.lower() != ".csv":
         raise ValueError(f"--output must end with .csv, got {output.name!r}.")
     if plot is not None and plot.suffix.lower() not in FIGURES:
         raise ValueError(f"--plot must end with one of {', '.join(FIGURES)}, got {plot.name!r}.")
-    for path in (output, plot):
+    written = [path for path in (output, plot, plot and order_path(plot)) if path is not None]
+    for path in written:
         check_output(path, overwrite)
+    if output in written[1:]:
+        raise ValueError(f"--output must differ from the table beside --plot, got {output} for both.")
     check_p(p)
     transformed = len(files) == 1 and holds_transforms(files[0])
     if transformed:
-        if ect != ECTConfig() or dim or data:
+        if ect != ECTConfig() or dim or input != Input():
             raise ValueError(f"{files[0]} holds transforms, so the options of the transform cannot be chosen.")
         found = load_transforms(files[0])
         failures = load_failures(files[0]) if files[0].is_dir() else []
     else:
-        settings = Settings(dim, ect, parse_pairs(data))
+        settings = Settings(dim, ect, input.options())
         if align:
             check_align(settings)
-        written = [path for path in (output, plot) if path is not None]
-        listing = find_files(files, exclude=written, sort=True, reading=settings.reading, quiet=quiet)
+        listing = find_files(files, input=input, exclude=written, sort=True, quiet=quiet)
         with closing(progress_bar(len(listing.names), "transforming", hidden=quiet)) as bar:
             found, report = transform_all(listing, settings, progress=bar)
         warn_beyond_radius(report.num_beyond, ect.largest_height)
@@ -115,11 +116,12 @@ def distances(
         partial.write_text(comma_separated(["name", *found.names], rows), encoding="utf-8")
     if plot is not None:
         label = f"L{'∞' if math.isinf(p) else f'{p:g}'} distance{' after alignment' if align else ''}"
-        save(draw_distances(matrix, found.names, label=label), plot)
+        save_distances(matrix, found.names, plot, label=label)
     if checkpoint is not None:
         checkpoint.remove()
     if not quiet:
-        print(f"{output}: {len(found.names)} x {len(found.names)} distances{'' if plot is None else f'; figure in {plot}'}")
+        note = "" if plot is None else f"; figure in {plot}, its order in {order_path(plot)}"
+        print(f"{output}: {len(found.names)} x {len(found.names)} distances{note}")
     return print_failures(failures)
 
 

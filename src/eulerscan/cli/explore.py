@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ..config import ECTConfig
 from ..explorer import write_page
-from .options import Data, Maybe, OneShape, Output, check_output, parse_pairs, read_one
+from ..plot.shapes import guess_up
+from .options import Data, Maybe, OneShape, Output, Overwrite, Quiet, check_output, parse_pairs, read_one
 
 
 def explore(
@@ -14,9 +17,10 @@ def explore(
     output: Output,
     ect: ECTConfig = ECTConfig(num_directions=360, num_thresholds=128),  # noqa: B008
     data: Data = (),
+    up: Literal["auto", "y", "z"] = "auto",
     title: Maybe[str] = None,
-    overwrite: bool = False,
-    quiet: bool = False,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write an interactive page that sweeps a shape in any direction.
 
@@ -30,14 +34,13 @@ def explore(
         shape: File of a mesh, points, a graph or an image, in the plane or in space, of at most a million simplices.
         output: File for the page: .html.
         ect: How the shape is transformed. The curve and its values are exact at every height.
-        data: Options for reading the file, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
+        up: The axis that points up, in space: y in .obj, .off and .glb files and z in others if auto. No number depends on it.
         title: Name of the shape on the page. Default: the file name.
-        overwrite: Replace the page if it exists.
-        quiet: Print nothing but errors.
     """
     if output.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--output must be a .html file, got {output.name!r}.")
     check_output(output, overwrite)
-    write_page(read_one(shape, **parse_pairs(data)), output, name=title or shape.name, config=ect)
+    axis = guess_up(shape) if up == "auto" else up
+    write_page(read_one(shape, **parse_pairs(data)), output, name=title or shape.name, config=ect, up=axis)
     if not quiet:
         print(f"{output}: {output.stat().st_size / 1e6:.1f} MB; open it in a browser")

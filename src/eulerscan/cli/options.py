@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from tyro.conf import Positional, arg
 
 from ..complexes import Complex
-from ..io import READABLE, Failure, Listing, list_shapes, read
+from ..io import READABLE, Failure, Listing, list_shapes, read, read_metadata
 from ..io.formats import IMAGE_EXTENSIONS
 from ..io.images import has_light_background
 from .help import OPTIONAL
@@ -20,11 +21,57 @@ T = TypeVar("T")
 Maybe = Annotated[T | None, OPTIONAL]  # for arguments with default None
 Output = Annotated[Path, arg(aliases=["-o"])]
 MaybeOutput = Annotated[Path | None, OPTIONAL, arg(aliases=["-o"])]
-Data = Annotated[tuple[str, ...], arg(metavar="NAME=VALUE ...", help_behavior_hint="(optional)")]
+Dim = Annotated[int | None, OPTIONAL, arg(help="Dimension of the ambient space. Default: that of the first shape.")]
+Overwrite = Annotated[bool, arg(help="Replace the output if it exists.")]
+Quiet = Annotated[bool, arg(help="Show no progress, and print nothing but errors.")]
+Data = Annotated[
+    tuple[str, ...],
+    arg(
+        metavar="NAME=VALUE ...",
+        help_behavior_hint="(optional)",
+        help="Options for reading files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.",
+    ),
+]
 Files = Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...", help_behavior_hint="(required)")]
 Shapes = Annotated[Files, arg(metavar="SHAPE ...")]
 OneShape = Annotated[Positional[Path], arg(metavar="SHAPE")]
 Run = Annotated[Positional[Path], arg(metavar="RUN")]
+
+
+@dataclass(frozen=True)
+class Input:
+    """Which files are read, and how.
+
+    Args:
+        only: Extensions of the files to read in folders, such as `--only off`. Default: all that can be read.
+        table: Table with a row per shape (CSV), for the groups. Its column `name`, or its first one, holds paths or file names,
+            with or without extension.
+        label: Column of --table with the group of each shape. Default groups: the subfolders.
+        cache: Keep the shapes in the cache folder, from where the next command loads them.
+    """
+
+    data: Data = ()
+    only: Annotated[tuple[str, ...], arg(metavar="EXTENSION ...", help_behavior_hint="(optional)")] = ()
+    table: Path | None = None
+    label: str | None = None
+    cache: bool = True
+
+    def __post_init__(self) -> None:
+        if (self.table is None) != (self.label is None):
+            raise ValueError("--table and --label belong together: a table of the shapes, and its column with the groups.")
+        self.options()
+
+    def options(self) -> dict[str, Any]:
+        """Options of :func:`eulerscan.read`."""
+        return parse_pairs(self.data)
+
+    def groups(self, listing: Listing) -> dict[str, str]:
+        """The group of each shape by name: the label in the table, or the subfolder. Shapes without one are missing."""
+        if self.table is None:
+            groups: Sequence[str | None] = listing.groups
+        else:
+            groups = read_metadata(self.table).column(self.label or "", listing.names)
+        return {name: group for name, group in zip(listing.names, groups, strict=True) if group}
 
 
 def parse_pairs(pairs: Sequence[str]) -> dict[str, Any]:
@@ -54,19 +101,21 @@ def check_output(path: Path | None, overwrite: bool) -> None:
 def find_files(
     files: Sequence[Path],
     *,
+    input: Input | None = None,
     exclude: Sequence[Path] = (),
     sort: bool = False,
-    reading: Mapping[str, Any] | None = None,
     quiet: bool = False,
 ) -> Listing:
     """List the shapes in files and folders, at least one. Say on standard error which files in folders are skipped.
 
     Args:
         files, exclude, sort: As in :func:`eulerscan.io.list_shapes`.
-        reading: Options for reading the files, to warn of images with a light background.
+        input: Which of the files to list. Its table is not a shape. By default all, without a warning of light backgrounds.
         quiet: Do not list skipped files.
     """
-    listing = list_shapes(files, exclude=exclude, sort=sort)
+    if input is not None and input.table is not None:
+        exclude = [*exclude, input.table]
+    listing = list_shapes(files, exclude=exclude, only=() if input is None else input.only, sort=sort)
     extensions = " ".join(sorted(extension or "(none)" for extension in listing.skipped))
     if not listing.names:
         why = f" Found only {extensions}." if extensions else ""
@@ -77,8 +126,8 @@ def find_files(
         count = sum(listing.skipped.values())
         print(f"skipped {count} {'file' if count == 1 else 'files'} with unsupported extensions: {extensions}", file=sys.stderr)
     image = next((name for name in listing.names if name.lower().endswith(IMAGE_EXTENSIONS)), None)
-    if reading is not None and image is not None:
-        warn_light_background(listing.folder / image, reading)
+    if image is not None and input is not None:
+        warn_light_background(listing.folder / image, input.options())
     return listing
 
 

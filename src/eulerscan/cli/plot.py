@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Literal
 
-from .._progress import progress
+from .._progress import progress_bar
 from .._validation import positive
 from ..config import ECTConfig
 from ..io import Failure, list_shapes, read_all
 from ..plot.overview import draw_overview
-from .options import Data, Maybe, Output, Shapes, check_output, parse_pairs, print_failures
+from ..plot.shapes import guess_up
+from .options import Data, Maybe, Output, Overwrite, Quiet, Shapes, check_output, parse_pairs, print_failures
 
 FIGURES = (".png", ".pdf", ".svg")
 MAX_ROWS = 12  # that fit on a page
@@ -23,10 +26,11 @@ def plot(
     output: Output,
     ect: ECTConfig = ECTConfig(num_directions=180, num_thresholds=128),  # noqa: B008
     data: Data = (),
+    up: Literal["auto", "y", "z"] = "auto",
     title: Maybe[str] = None,
     dpi: int = 300,
-    overwrite: bool = False,
-    quiet: bool = False,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
 ) -> int:
     """Draw shapes and their transforms, for a paper or a talk.
 
@@ -41,11 +45,10 @@ def plot(
         output: File for the figure: .png, or .pdf or .svg for a paper.
         ect: How shapes are transformed. The image has a row per direction and a column per threshold. Default radius: that of
             the largest shape.
-        data: Options for reading files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
+        up: The axis that points up in drawings of shapes in space: y in .obj, .off and .glb files and z in others if auto. No
+            number depends on it.
         title: Title of the figure.
         dpi: Dots per inch of .png files, and of the images in the other formats.
-        overwrite: Replace the figure if it exists.
-        quiet: Print nothing but errors.
     """
     if output.suffix.lower() not in FIGURES:
         raise ValueError(f"--output must end with one of {', '.join(FIGURES)}, got {output.name!r}.")
@@ -56,18 +59,23 @@ def plot(
         example = f" Name some of them, such as {paths[0]}" if len(paths) > len(shapes) else ""
         raise ValueError(f"a figure has 1 to {MAX_ROWS} shapes, one per row, got {len(paths)}.{example}")
     positive(dpi, "--dpi")
-    read, failures = read_all(paths if quiet else progress(paths, "reading files"), **parse_pairs(data))
-    found = {path: shape for path, shape in read.items() if shape.dim in (2, 3)}
+    with closing(progress_bar(len(paths), "reading files", hidden=quiet)) as bar:
+        batches, failures = read_all(paths, cache=False, progress=bar, **parse_pairs(data))
+    shapes_at = {i: batch.complex[n] for batch in batches.values() for n, i in enumerate(batch.positions)}
+    found = {paths[i]: shape for i, shape in sorted(shapes_at.items()) if shape.dim in (2, 3)}
     failures = [*listing.path_failures, *failures]
     failures += [
-        Failure(path, f"points of dimension {shape.dim}, expected 2 or 3.")
-        for path, shape in read.items()
+        Failure(paths[i], f"points of dimension {shape.dim}, expected 2 or 3.")
+        for i, shape in shapes_at.items()
         if shape.dim not in (2, 3)
     ]
     if found:
-        draw_overview(list(found.values()), _titles(list(found)), output, config=ect, title=title, dpi=dpi)
+        ups = [guess_up(path) if up == "auto" else up for path in found]
+        draw_overview(list(found.values()), _titles(list(found)), output, config=ect, up=ups, title=title, dpi=dpi)
         if not quiet:
-            print(f"{output}: {len(found)} {'shape' if len(found) == 1 else 'shapes'}")
+            guessed = up == "auto" and any(axis == "y" and found[path].dim == 3 for axis, path in zip(ups, found, strict=True))
+            note = "; .obj, .off and .glb files are drawn with y up, use --up z if theirs is z" if guessed else ""
+            print(f"{output}: {len(found)} {'shape' if len(found) == 1 else 'shapes'}{note}")
     return print_failures(failures, done=len(found))
 
 

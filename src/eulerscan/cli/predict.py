@@ -6,10 +6,11 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor
+from tyro.conf import Positional, arg
 
 from .. import datasets
 from .._progress import progress
@@ -17,42 +18,57 @@ from .._storage import replacing
 from .._tables import aligned, comma_separated
 from ..complexes import Complex, collate
 from ..datasets import Dataset
-from ..datasets.folder import load_folder
+from ..datasets.folder import LabeledShapes, load_source, read_labeled
 from ..io import Failure, read_all
 from ..training.config import RunConfig
 from ..training.loop import evaluate as score
 from ..training.runs import load
-from .options import Files, MaybeOutput, Run, check_output, find_files, print_failures
+from .options import Files, Maybe, MaybeOutput, Overwrite, Run, check_output, find_files, print_failures
 
-BATCH_SIZE = 64
+BATCH_SIZE = 256
 _KINDS = {0: "point cloud", 1: "graph", 2: "mesh"}  # by dimension
 
 
 def evaluate(
     run: Run,
+    folder: Annotated[Positional[Maybe[Path]], arg(metavar="[FOLDER]")] = None,
     /,
     *,
-    split: str = "test",
+    split: Literal["train", "val", "test"] = "test",
+    table: Maybe[Path] = None,
+    label: Maybe[str] = None,
     output: MaybeOutput = None,
     as_json: bool = False,
-    overwrite: bool = False,
+    cache: bool = True,
+    overwrite: Overwrite = False,
 ) -> int:
-    """Print scores and confusion matrix of a trained model on its data set.
+    """Print scores and confusion matrix of a trained model: on its own data set, or on another labeled folder.
+
+    Examples: `eulerscan evaluate runs/letter-low-cnn-4k/seed-0`, `eulerscan evaluate runs/skulls-cnn/seed-0 new-skulls/`
 
     Args:
         run: Folder of a run, such as runs/letter-low-cnn-4k/seed-0.
-        split: train, val or test.
-        output: CSV file for the predictions: each shape of the split (its file, or its index), its true class, the predicted
-            class and its probability.
+        folder: Another folder with a subfolder for each class, which is tested as a whole. Default: the data of the run.
+        split: Split of the data of the run.
+        table: Table with the classes of the shapes in the folder, instead of subfolders.
+        label: Column of --table with the classes.
+        output: CSV file for the predictions: each shape (its file, or its index), its true class, the predicted class and its
+            probability.
         as_json: Print JSON instead of tables.
-        overwrite: Replace an existing output.
+        cache: Keep the shapes in the cache folder, from where the next command loads them.
     """
     check_output(output, overwrite)
     model, config = load(run)
-    dataset, failed = _data(config)
-    if split not in dataset.splits:
-        raise ValueError(f"--split must be one of {', '.join(dataset.splits)}, got {split!r}.")
-    config.check_data(dataset)
+    if folder is None:
+        if table is not None or label is not None:
+            raise ValueError("--table and --label need another folder: the run knows the classes of its own data.")
+        dataset, failed = _data(config, cache)
+        config.check_data(dataset)
+        tested = f"the {split} split"
+    else:
+        options = config.data["options"] if "folder" in config.data else {}
+        dataset, failed = _labeled(folder, config, read_labeled(folder, table=table, label=label, cache=cache, **options))
+        split, tested = "test", str(folder)
     rows: list[list[Any]] = []
 
     def collect(indices: Tensor, logits: Tensor) -> None:
@@ -68,7 +84,7 @@ def evaluate(
     print(aligned(["score", "value"], [[name, _formatted(name, value)] for name, value in metrics.summary().items()]))
     if not (run / "result.json").exists():
         print("\nthe run is not finished: these are the scores of its best epoch so far")
-    print(f"\nconfusion matrix on {metrics.count} shapes of the {split} split: rows are true classes")
+    print(f"\nconfusion matrix on {metrics.count} shapes of {tested}: rows are true classes")
     print(
         aligned(
             ["", *config.classes], [[name, *row] for name, row in zip(config.classes, metrics.confusion.tolist(), strict=True)]
@@ -77,6 +93,21 @@ def evaluate(
     if output is not None:
         print(f"\npredictions in {output}")
     return print_failures(failed)
+
+
+def _labeled(folder: Path, config: RunConfig, read: LabeledShapes) -> tuple[Dataset, list[Failure]]:
+    """The shapes of a folder as a data set with the classes of a run and a single split."""
+    shapes, classes, paths, failures = read
+    unknown = sorted(set(classes) - set(config.classes))
+    if unknown:
+        raise ValueError(f"{folder}: the run does not know {', '.join(unknown)}. Its classes are {', '.join(config.classes)}.")
+    if not classes:
+        raise ValueError(f"{folder} must have a subfolder of shapes for each class, got no labeled shape.")
+    if shapes.dim != config.dim:
+        raise ValueError(f"{folder}: shapes must have points of dimension {config.dim} as in the run, got {shapes.dim}.")
+    labels = torch.tensor([config.classes.index(name) for name in classes])
+    splits = {"test": torch.arange(len(labels))}
+    return Dataset(folder.name, shapes, labels, config.classes, splits, tuple(map(str, paths))), failures
 
 
 def _formatted(name: str, value: float) -> str:
@@ -99,7 +130,8 @@ def predict(
     /,
     *,
     output: MaybeOutput = None,
-    overwrite: bool = False,
+    cache: bool = True,
+    overwrite: Overwrite = False,
 ) -> int:
     """Predict the class of each file. Files that cannot be read are skipped, and the exit code is then 1.
 
@@ -108,7 +140,7 @@ def predict(
         files: Files, or folders of files.
         output: CSV file for the predictions: file, class, its probability, and the probabilities of all classes. Default: print
             a table.
-        overwrite: Replace an existing output.
+        cache: Keep the shapes in the cache folder, from where the next command loads them.
     """
     check_output(output, overwrite)
     model, config = load(run)
@@ -119,10 +151,12 @@ def predict(
     unusual: list[tuple[Path, int]] = []
     beyond = 0
     for start in progress(range(0, len(paths), BATCH_SIZE), "predicting"):
-        read, failed = read_all(paths[start : start + BATCH_SIZE], **options)
+        some = paths[start : start + BATCH_SIZE]
+        batches, failed = read_all(some, cache=cache, **options)
+        read = {some[i]: complex[n] for positions, complex in batches.values() for n, i in enumerate(positions)}
         unfit = {path: reason for path, shape in read.items() if (reason := _unfit(shape, config))}
         failures += [*failed, *(Failure(path, reason) for path, reason in unfit.items())]
-        fit = {path: shape for path, shape in read.items() if path not in unfit}
+        fit = {path: read[path] for path in some if path in read and path not in unfit}
         unusual += [(path, shape.max_dim) for path, shape in fit.items() if shape.max_dim not in config.shape_dims]
         if fit:
             shapes = collate(list(fit.values()))
@@ -182,7 +216,7 @@ def _unfit(shape: Complex, config: RunConfig) -> str | None:
     return None
 
 
-def _data(config: RunConfig) -> tuple[Dataset, list[Failure]]:
+def _data(config: RunConfig, cache: bool) -> tuple[Dataset, list[Failure]]:
     """The data set of a run, and the files that could not be read."""
     options = config.data["options"]
     if "name" in config.data:
@@ -192,4 +226,4 @@ def _data(config: RunConfig) -> tuple[Dataset, list[Failure]]:
         raise FileNotFoundError(
             f"The run was trained on the folder {folder}, which does not exist. Run this where you trained, or use predict."
         )
-    return load_folder(folder, seed=config.data["seed"], **options)
+    return load_source(config.data, cache=cache)

@@ -17,14 +17,14 @@ from .._imports import require
 from .._storage import replacing
 from .._tables import aligned
 from ..datasets import Dataset
-from ..datasets.folder import load_folder
+from ..datasets.folder import load_source
 from ..io import Failure
 from ..io.formats import IMAGE_EXTENSIONS
 from ..training import distributed
 from ..training.checkpoints import Epoch
 from ..training.config import ModelConfig, RunConfig, TrainingConfig
-from ..training.runs import start
-from .options import Data, Maybe, MaybeOutput, parse_pairs, print_failures, warn_beyond_radius, warn_light_background
+from ..training.runs import check_folder, start
+from .options import Input, Maybe, MaybeOutput, Overwrite, print_failures, warn_beyond_radius, warn_light_background
 
 
 def train(
@@ -32,13 +32,14 @@ def train(
     /,
     *,
     folder: Maybe[Path] = None,
-    data: Data = (),
+    input: Input = Input(),  # noqa: B008
+    skip_small: bool = False,
     model: ModelConfig = ModelConfig(),  # noqa: B008
     training: TrainingConfig = TrainingConfig(),  # noqa: B008
     seeds: int = 1,
     output: MaybeOutput = None,
     resume: bool = False,
-    overwrite: bool = False,
+    overwrite: Overwrite = False,
     plots: bool = False,
     tensorboard: bool = False,
 ) -> int:
@@ -50,14 +51,14 @@ def train(
     Args:
         dataset: Name of a data set; `eulerscan data list` shows them.
         folder: Folder with a subfolder of mesh, point or image files for each class, instead of a data set.
-        data: Options of the data set, or of reading the files: `--data form=meshes`, `--data weighted=true`. `seed=...` is the
-            seed of the split.
+        input: Which files are read, and how. `--data` also takes options of a data set, such as `form=meshes`, and the seed of
+            the split, `seed=...`.
+        skip_small: Leave out classes of fewer than four shapes instead of stopping.
         model: Options of the model. The preset provides the others.
         training: Options of the training.
         seeds: Number of runs, with consecutive seeds from --seed on.
         output: Folder for the runs. Default: runs/ with the names of data and model.
         resume: Resume interrupted runs. Finished runs are not repeated.
-        overwrite: Replace existing runs.
         plots: Plot training curves, confusion matrix, directions and a few transforms of the first run.
         tensorboard: Write metrics for TensorBoard.
     """
@@ -68,8 +69,11 @@ def train(
     if seeds < 1:
         raise ValueError(f"--seeds must be at least 1, got {seeds}.")
     output = output or Path("runs") / "-".join(filter(None, [dataset or Path(folder or "").name, model.model, model.preset]))
+    model.check()
     with distributed.process_group():
-        found, source, failed = _data(dataset, folder, parse_pairs(data))
+        for seed in range(training.seed, training.seed + seeds) if distributed.is_first() else ():
+            check_folder(output / f"seed-{seed}", resume=resume, overwrite=overwrite)
+        found, source, failed = _data(dataset, folder, input, skip_small)
         if distributed.is_first():
             layer = model.build(found.shapes.dim, len(found.classes)).layer.config
             warn_beyond_radius(layer.num_beyond(found.shapes[found.indices("train")]), layer.largest_height)
@@ -90,7 +94,7 @@ def train(
         if not distributed.is_first():
             return 0
         if plots:
-            from .pictures import draw_run
+            from ..plot.training import draw_run
 
             draw_run(output / f"seed-{training.seed}", found)
     summary = summarize(results)
@@ -104,16 +108,25 @@ def train(
     return print_failures(failed)
 
 
-def _data(name: str | None, folder: Path | None, options: dict[str, Any]) -> tuple[Dataset, dict[str, Any], list[Failure]]:
+def _data(
+    name: str | None, folder: Path | None, input: Input, skip_small: bool
+) -> tuple[Dataset, dict[str, Any], list[Failure]]:
     """The data set, its source as in :class:`RunConfig`, and the files that could not be read."""
+    options = input.options()
     if name is not None:
         if name not in datasets.names() and Path(name).is_dir():
             raise ValueError(f"There is no data set {name!r}, but it is a folder: use --folder {name}.")
         return datasets.load(name, **options), {"name": name, "options": options}, []
     assert folder is not None
-    seed = options.pop("seed", 0)
-    found, failed = load_folder(folder, seed=seed, **options)
-    return found, {"folder": str(folder), "seed": seed, "options": options}, failed
+    source = {"folder": str(folder), "seed": options.pop("seed", 0), "options": options}
+    if input.table is not None:
+        source |= {"table": str(input.table), "label": input.label}
+    if input.only:
+        source["only"] = list(input.only)
+    if skip_small:
+        source["skip_small"] = True
+    found, failed = load_source(source, cache=input.cache)
+    return found, source, failed
 
 
 def summarize(results: list[dict[str, Any]]) -> dict[str, Any]:

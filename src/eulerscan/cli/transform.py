@@ -12,13 +12,15 @@ from .._progress import progress_bar
 from ..bulk import FORMATS, Settings, transform_files, transform_folder
 from ..config import ECTConfig
 from .options import (
-    Data,
+    Dim,
     Files,
+    Input,
     Maybe,
     Output,
+    Overwrite,
+    Quiet,
     check_output,
     find_files,
-    parse_pairs,
     print_failures,
     warn_beyond_radius,
 )
@@ -30,13 +32,13 @@ def transform(
     *,
     output: Output,
     ect: ECTConfig = ECTConfig(),  # noqa: B008
-    dim: Maybe[int] = None,
-    data: Data = (),
+    dim: Dim = None,
+    input: Input = Input(),  # noqa: B008
     shards: Maybe[int] = None,
     processes: Maybe[int] = None,
     scheduler: Maybe[str] = None,
-    overwrite: bool = False,
-    quiet: bool = False,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
 ) -> int:
     """Transform shapes: one row of numbers per shape, which depends on that shape alone.
 
@@ -49,22 +51,18 @@ def transform(
         output: File for the transforms: .npz, .csv or .parquet. Without such an extension: a folder for Parquet parts, which a
             second call completes after an interruption.
         ect: How shapes are transformed.
-        dim: Dimension of the ambient space. Default: that of the first shape.
-        data: Options for reading files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
+        input: Which files are read, and how.
         shards: Number of parts, for an output folder. Default: one per thousand files.
         processes: Number of processes that write parts. Default: one per core.
         scheduler: Address of a dask scheduler whose workers write the parts, such as tcp://node7:8786.
-        overwrite: Replace the output if it exists.
-        quiet: Show no progress, and print nothing but errors.
     """
     single = output.suffix.lower() in FORMATS
     _check_options(files, output, single, shards, processes, scheduler)
-    reading = parse_pairs(data)
     written = (output, output.with_suffix(".json")) if output.suffix.lower() == ".csv" else (output,)
     for path in written if single else ():
         check_output(path, overwrite)
-    listing = find_files(files, exclude=written, sort=True, reading=reading, quiet=quiet)
-    settings = Settings(dim, ect, reading)
+    listing = find_files(files, input=input, exclude=written, sort=True, quiet=quiet)
+    settings = Settings(dim, ect, input.options())
     with closing(progress_bar(len(listing.names), "transforming", hidden=quiet)) as bar:
         if single:
             report = transform_files(listing, settings, output, progress=bar)

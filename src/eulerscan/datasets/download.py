@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._progress import progress
-from .cache import cache_folder, writing
+from ..io.cache import cache_folder, writing
 
 CHUNK = 1 << 18
 TIMEOUT = 30.0  # seconds without an answer

@@ -1,59 +1,133 @@
-"""A folder of files as a data set: every subfolder is a class, every file in it a shape."""
+"""A folder of files as a data set. The class of a shape is its subfolder, or a column of a table."""
 
 from __future__ import annotations
 
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from .._progress import progress
-from ..complexes import collate
-from ..io import READABLE, Failure, list_shapes, read_all
+from .._progress import progress_bar
+from ..complexes import Complex
+from ..io import Failure, list_shapes, read_all, read_metadata
 from .dataset import Dataset
 from .splits import stratified
 
 FEWEST = 4  # shapes of a class: two for training, one for validation, one for test
 
 
-def load_folder(folder: Path, *, seed: int = 0, **options: Any) -> tuple[Dataset, list[Failure]]:
-    """Load a folder with a subfolder for each class.
+class LabeledShapes(NamedTuple):
+    """The shapes in a folder, and the class of each."""
+
+    shapes: Complex
+    classes: list[str]
+    paths: list[Path]
+    failures: list[Failure]  # files that could not be read, or have no class
+
+
+def load_folder(
+    folder: Path,
+    *,
+    table: str | os.PathLike[str] | None = None,
+    label: str | None = None,
+    only: Sequence[str] = (),
+    skip_small: bool = False,
+    cache: bool = True,
+    seed: int = 0,
+    **options: Any,
+) -> tuple[Dataset, list[Failure]]:
+    """Load a folder with a subfolder for each class, or with a table of the classes.
 
     Args:
         folder: ``folder/cat/1.obj``, ``folder/cat/2.ply``, ``folder/dog/1.png``, ... Files with other extensions are ignored.
+        table: A table about the shapes (:func:`eulerscan.io.read_metadata`). Subfolders do not matter then, and ``folder`` may
+            also be a file of specimens.
+        label: The column of the table with the classes.
+        only: Extensions of the files to read, such as ``["off"]``. Default: all that can be read.
+        skip_small: Leave out classes of fewer than four shapes, which cannot be split, instead of raising an error.
+        cache: Whether to keep the shapes in the cache folder, from where they load fast.
         seed: Seed of the stratified split: 20 % for test, 20 % of the rest for validation.
         options: Options of :func:`eulerscan.read`.
 
     Returns:
-        The data set, and the files that could not be read.
+        The data set, and the files that could not be read or have no class.
     """
-    if not folder.is_dir():
+    shapes, classes, paths, failures = read_labeled(folder, table=table, label=label, only=only, cache=cache, **options)
+    count = Counter(classes)
+    if table is None:
+        subfolders = [sub for sub in folder.iterdir() if sub.is_dir() and not sub.name.startswith(".")]
+        count.update({sub.name: 0 for sub in subfolders})
+    small = {name: number for name, number in sorted(count.items()) if number < FEWEST}
+    kept = sorted(count.keys() - small.keys())
+    if small and not skip_small and len(count) > 1:
+        listed = ", ".join(f"{name} with {number}" for name, number in small.items())
+        raise ValueError(
+            f"{folder}: every class must have at least {FEWEST} readable shapes, for training, validation and test, got "
+            f"{listed}. Add shapes, or leave such classes out with skip_small (--skip-small)."
+        )
+    if len(kept) < 2:
+        raise ValueError(
+            f"{folder} must have at least two classes of at least {FEWEST} shapes, each in a subfolder, got "
+            f"{', '.join(kept) or 'none'}. If a table holds the classes, use table and label (--table t.csv --label group)."
+        )
+    if small:
+        failures += [Failure(folder / name, f"class of {number} shapes, left out.") for name, number in small.items()]
+        inside = [i for i, name in enumerate(classes) if name in kept]
+        shapes, classes, paths = shapes.select(inside), [classes[i] for i in inside], [paths[i] for i in inside]
+    labels = torch.tensor([kept.index(name) for name in classes])
+    splits, names = stratified(labels, seed=seed), tuple(map(str, paths))
+    return Dataset(folder.name, shapes, labels, tuple(kept), splits, names), failures
+
+
+def read_labeled(
+    folder: Path,
+    *,
+    table: str | os.PathLike[str] | None = None,
+    label: str | None = None,
+    only: Sequence[str] = (),
+    cache: bool = True,
+    **options: Any,
+) -> LabeledShapes:
+    """Read the shapes in a folder, and the class of each. Arguments are those of :func:`load_folder`."""
+    if not folder.is_dir() and (table is None or not folder.is_file()):
         raise FileNotFoundError(f"{folder} is not a folder.")
-    subfolders = [sub for sub in sorted(folder.iterdir()) if sub.is_dir() and not sub.name.startswith(".")]
-    listings = {sub.name: list_shapes(sub) for sub in subfolders}
-    if len(listings) < 2:
-        found = f"{len(listings)}: {', '.join(listings) or 'none'}"
-        raise ValueError(f"{folder} must have a subfolder for each of at least two classes, got {found}.")
-    for name, listing in listings.items():
-        if not listing.names:
-            raise ValueError(
-                f"{folder / name} must hold shapes of its class, got no readable file ({', '.join(sorted(READABLE))})."
-            )
-    label_of = {path: label for label, listing in enumerate(listings.values()) for path in listing.paths}
-    shapes, failures = read_all(progress(label_of, "reading files"), **options)
-    failures = [*(failure for listing in listings.values() for failure in listing.path_failures), *failures]
-    labels = torch.tensor([label_of[path] for path in shapes])
-    examples: dict[int, Path] = {}
-    for path, shape in shapes.items():
-        examples.setdefault(shape.dim, path)
-    if len(examples) > 1:
-        found = " and ".join(f"{dim} in {path}" for dim, path in examples.items())
+    if (table is None) != (label is None):
+        given, other = ("table", "label") if label is None else ("label", "table")
+        raise ValueError(f"{given} needs {other}: a table of the shapes, and its column with the classes.")
+    listing = list_shapes(folder, exclude=[] if table is None else [table], only=only)
+    failures = list(listing.path_failures)
+    class_of = {name: group for name, group in zip(listing.names, listing.groups, strict=True) if group}
+    if table is not None and label is not None:
+        metadata = read_metadata(table)
+        column = zip(listing.names, metadata.column(label, listing.names), strict=True)
+        class_of = {name: cell for name, cell in column if cell is not None}
+        failures += [
+            Failure(listing.folder / name, f"no {label} in {table}.") for name in listing.names if name not in class_of
+        ]
+        failures += [Failure(Path(table), f"row {row!r} is none of the shapes.") for row in metadata.unmatched(listing.names)]
+    names = sorted(class_of, key=lambda name: (class_of[name], name))
+    paths = [listing.folder / name for name in names]
+    with closing(progress_bar(len(paths), "reading files")) as bar:
+        batches, unread = read_all(paths, cache=cache, progress=bar, **options)
+    failures += unread
+    if len(batches) > 1:
+        found = " and ".join(f"{dim} in {paths[batch.positions[0]]}" for dim, batch in batches.items())
         raise ValueError(f"All shapes must have points of the same dimension, got {found}.")
-    for label, name in enumerate(listings):
-        count = int((labels == label).sum())
-        if count < FEWEST:
-            raise ValueError(
-                f"{folder / name} must hold at least {FEWEST} readable shapes, for training, validation and test, got {count}."
-            )
-    splits, names = stratified(labels, seed=seed), tuple(map(str, shapes))
-    return Dataset(folder.name, collate(list(shapes.values())), labels, tuple(listings), splits, names), failures
+    positions, shapes = next(iter(batches.values())) if batches else ([], Complex(torch.zeros(0, 2)))
+    return LabeledShapes(shapes, [class_of[names[i]] for i in positions], [paths[i] for i in positions], failures)
+
+
+def load_source(source: Mapping[str, Any], *, cache: bool = True) -> tuple[Dataset, list[Failure]]:
+    """Load the folder that a run was trained on.
+
+    Args:
+        source: Its arguments of :func:`load_folder`, as a run records them: ``folder``, ``seed``, the ``options`` of reading,
+            and those of ``table``, ``label``, ``only`` and ``skip_small`` that were given.
+        cache: Whether to use the cache folder.
+    """
+    given = {name: source[name] for name in ("seed", "table", "label", "only", "skip_small") if name in source}
+    return load_folder(Path(source["folder"]), cache=cache, **given, **source["options"])

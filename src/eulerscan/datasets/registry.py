@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from . import cache
+from . import prepared
 from .dataset import Dataset
 from .splits import stratified
 
@@ -72,7 +72,7 @@ class Description:
 
     def file(self, options: Mapping[str, Any]) -> Path:
         """The cache file of the data set with these options."""
-        return cache.path_of(self.name, self._own(options))
+        return prepared.path_of(self.name, self._own(options))
 
     def _own(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options of the function that prepares it."""
@@ -82,11 +82,11 @@ class Description:
     def load(self, **options: Any) -> Dataset:
         """Load the data set, from the cache if possible. Unless its splits are official, they depend on ``seed``."""
         chosen, own = self.complete(options), self._own(options)
-        dataset = cache.load(self.name, own) if self.needs_files else None
+        dataset = prepared.load(self.name, own) if self.needs_files else None
         if dataset is None:
             dataset = self.make(**own)
             if self.needs_files:
-                cache.save(dataset, own)
+                prepared.save(dataset, own)
         if self.official:
             return dataset
         # Not cached: it is fast, and there may be many seeds.

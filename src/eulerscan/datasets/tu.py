@@ -17,6 +17,17 @@ from .download import Source, members, reading
 # The URLs of torch_geometric.datasets.TUDataset.
 ORIGINAL = "https://www.chrsmrrs.com/graphkerneldatasets"
 CLEANED = "https://raw.githubusercontent.com/nd7141/graph_datasets/master/datasets"
+MD5 = {
+    "TUDataset/Letter-low.zip": "739520298b93d1f078c0f2d7bf4eb9c4",
+    "TUDataset/Letter-med.zip": "08f71585102b5882f9318d2e8289e3fc",
+    "TUDataset/Letter-high.zip": "bf3bf19bf90152dab4df6b951b5ec2e6",
+    "TUDataset/BZR.zip": "48e5a8772fdc6d05cbd73fdfee376ec6",
+    "TUDataset/COX2.zip": "ed1e9bdfaa9c9741efb116a5eb92ce92",
+    "TUDataset/DHFR.zip": "82070250fba2e366d720adb79b900bc1",
+    "TUDataset/cleaned/BZR.zip": "c5a88cb00abc6737625796559576fff9",
+    "TUDataset/cleaned/COX2.zip": "a617a8cdaa60e5669b668e58eff2badc",
+    "TUDataset/cleaned/DHFR.zip": "7a57690fa40157188ff344a30041e079",
+}
 # In the order of their class numbers, from the readme in each archive.
 LETTERS = {"letter-low": "KNLZTXFVYWHAIEM", "letter-med": "ZNXTWAMKLEHFVIY", "letter-high": "NHMAWYIFVTXZKEL"}
 ANGSTROMS = 5.0  # unit of the distances from planes
@@ -67,8 +78,8 @@ def _from_planes(shapes: Complex) -> Tensor:
 
 
 def source(stem: str, *, cleaned: bool) -> Source:
-    folder = "TUDataset/cleaned" if cleaned else "TUDataset"
-    return Source(f"{folder}/{stem}.zip", f"{CLEANED if cleaned else ORIGINAL}/{stem}.zip")
+    path = f"TUDataset/{'cleaned/' if cleaned else ''}{stem}.zip"
+    return Source(path, f"{CLEANED if cleaned else ORIGINAL}/{stem}.zip", MD5.get(path))
 
 
 def _read(stem: str, *, cleaned: bool, atoms: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:

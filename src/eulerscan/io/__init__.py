@@ -1,9 +1,24 @@
 """Reading and writing files."""
 
-from .batch import read_many
+from .batch import Batch, read_many
+from .cache import read_all
 from .formats import READABLE
+from .metadata import Metadata, read_metadata
 from .read import read
-from .walk import Failure, Listing, list_shapes, read_all
+from .walk import Failure, Listing, list_shapes
 from .write import WRITABLE, write
 
-__all__ = ["READABLE", "WRITABLE", "Failure", "Listing", "list_shapes", "read", "read_all", "read_many", "write"]
+__all__ = [
+    "READABLE",
+    "WRITABLE",
+    "Batch",
+    "Failure",
+    "Listing",
+    "Metadata",
+    "list_shapes",
+    "read",
+    "read_all",
+    "read_many",
+    "read_metadata",
+    "write",
+]

@@ -1,19 +1,18 @@
-"""Listing the shapes in files and folders, and reading them one by one."""
+"""Listing the shapes in files and folders."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..complexes import Complex
+from .errors import ReadError
 from .formats import READABLE, SPECIMEN_EXTENSIONS
 from .landmarks import containing_file, specimen_names
-from .read import read
 
 _READABLE = frozenset(READABLE)
 
@@ -55,6 +54,12 @@ class Listing:
         """The failures with paths like ``paths``, not relative to ``folder``."""
         return [Failure(self.folder / failure.path, failure.reason) for failure in self.failures]
 
+    @property
+    def groups(self) -> list[str]:
+        """The group of each shape: its subfolder of ``folder``, or the folder of its path; empty if there is none."""
+        single = self.folder != Path()
+        return [name.partition("/")[0] if single and "/" in name else name.rpartition("/")[0] for name in self.names]
+
     def shard(self, number: int, shards: int) -> Listing:
         """Shard ``number`` of ``shards`` contiguous ones of equal size, up to one file."""
         part = slice(*(i * len(self.names) // shards for i in (number, number + 1)))
@@ -76,6 +81,7 @@ def list_shapes(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     exclude: Sequence[str | os.PathLike[str]] = (),
+    only: Sequence[str] = (),
     sort: bool = False,
 ) -> Listing:
     """List the shapes in files and folders: a file with a supported extension is a shape, or several specimens.
@@ -86,6 +92,7 @@ def list_shapes(
     Args:
         paths: Files and folders, or a single one. The names in a single folder are relative to it, else they are paths.
         exclude: Files and folders to exclude, such as the output of an earlier run.
+        only: Extensions, such as ``"off"``: other files in folders are passed over.
         sort: Sort all names. By default they are in the order of ``paths``, and sorted within each folder.
 
     Example:
@@ -97,7 +104,7 @@ def list_shapes(
     """
     given = [Path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     single = len(given) == 1 and given[0].is_dir()
-    walker = _Walker({Path(path).resolve() for path in exclude})
+    walker = _Walker({Path(path).resolve() for path in exclude}, check_extensions(only))
     for path in given:
         if path.is_dir():
             walker.add_folder(path, "" if single or path == Path() else f"{path.as_posix().removesuffix('/')}/")
@@ -111,28 +118,19 @@ def list_shapes(
     return Listing(given[0] if single else Path(), names, sizes, changed, failures, walker.skipped)
 
 
-def read_all(paths: Iterable[Path], **options: Any) -> tuple[dict[Path, Complex], list[Failure]]:
-    """Read files one by one.
-
-    Args:
-        paths: The files, or specimens in them.
-        options: Options of :func:`eulerscan.read`.
-
-    Returns:
-        The shapes by path, and the files that could not be read.
-    """
-    shapes: dict[Path, Complex] = {}
-    failures: list[Failure] = []
-    for path in paths:
-        try:
-            shapes[path] = read(path, **options)
-        except (OSError, ValueError) as error:
-            failures.append(Failure(path, reason(error, path)))
-    return shapes, failures
+def check_extensions(only: Sequence[str]) -> frozenset[str]:
+    """The extensions to list: those given, with or without a dot, else all that can be read."""
+    chosen = [f".{extension.lower().removeprefix('.')}" for extension in only]
+    for extension in chosen:
+        if extension not in _READABLE:
+            raise ValueError(f"only must hold extensions among {' '.join(READABLE)}, got {extension!r}.")
+    return frozenset(chosen) or _READABLE
 
 
 def reason(error: Exception, path: Path) -> str:
     """The message of an error of :func:`eulerscan.read`, without the path."""
+    if isinstance(error, ReadError):
+        return error.reason
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error).removeprefix(f"{path}: ") or type(error).__name__
@@ -141,8 +139,9 @@ def reason(error: Exception, path: Path) -> str:
 class _Walker:
     """Collects size and modification time of shapes by name, failures, and extensions of skipped files."""
 
-    def __init__(self, excluded: Collection[Path]) -> None:
+    def __init__(self, excluded: Collection[Path], extensions: Collection[str]) -> None:
         self.excluded, self.excluded_names = excluded, {path.name for path in excluded}
+        self.extensions = extensions
         self.shapes: dict[str, tuple[int, int | None]] = {}
         self.failures: list[Failure] = []
         self.skipped: Counter[str] = Counter()
@@ -165,8 +164,9 @@ class _Walker:
                 if _follow(entry, os.DirEntry.is_dir):
                     if not entry.is_symlink():
                         pending.append((f"{prefix}{entry.name}/", entry.path))
-                elif extension not in _READABLE:
-                    self.skipped[extension] += 1
+                elif extension not in self.extensions:
+                    if self.extensions is _READABLE:  # the user did not ask for some only
+                        self.skipped[extension] += 1
                 elif _follow(entry, os.DirEntry.is_file):
                     self.add_file(prefix + entry.name, entry)
                 elif entry.is_symlink() and self._is_valid_name(entry.path):

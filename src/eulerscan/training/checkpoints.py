@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from .._imports import require
-from .._storage import replacing
+from .._storage import naming, replacing
 from . import distributed
 from .config import TrainingConfig
 
@@ -48,7 +48,8 @@ class Checkpoints:
         if distributed.is_first():
             # Killed between the two files of an epoch, metrics.jsonl has a line too many.
             lines = "".join(json.dumps(record) + "\n" for record in history)
-            (self.folder / "metrics.jsonl").write_text(lines, encoding="utf-8")
+            with naming(self.folder / "metrics.jsonl"):
+                (self.folder / "metrics.jsonl").write_text(lines, encoding="utf-8")
         return history, best_epoch
 
     def save_epoch(self, history: list[Epoch], best_epoch: int) -> None:
@@ -61,7 +62,8 @@ class Checkpoints:
         if distributed.is_first():
             if is_best:
                 save_model(self.model, self.folder / "model.safetensors")
-            with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as lines:
+            metrics = self.folder / "metrics.jsonl"
+            with naming(metrics), metrics.open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(history[-1]) + "\n")
             # Last: if killed before this, the epoch is repeated and writes the same files.
             progress = {"history": history, "best_epoch": best_epoch, "config": asdict(self.config)}
@@ -85,6 +87,11 @@ def load_model(model: nn.Module, path: Path) -> None:
     """Load weights into a model of the same sizes."""
     tensors, _ = _load(path)
     _load_state(model, tensors, path)
+
+
+def check_model(model: nn.Module, path: Path) -> None:
+    """Raise unless a file holds the weights of a model of these sizes."""
+    _check_shapes(model, _load(path)[0], path)
 
 
 def save_training(model: nn.Module, optimizer: Optimizer, progress: dict[str, Any], path: Path) -> None:
@@ -139,12 +146,17 @@ def _load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any] | None]:
             metadata = file.metadata() or {}
             progress = json.loads(metadata["progress"]) if "progress" in metadata else None
             return {name: file.get_tensor(name) for name in file.keys()}, progress  # noqa: SIM118
-    except (safetensors.SafetensorError, json.JSONDecodeError) as error:
+    except (safetensors.SafetensorError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: {error}.") from None
 
 
 def _load_state(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
     """``load_state_dict``, with an error that names the file and one tensor."""
+    _check_shapes(model, tensors, path)
+    model.load_state_dict(tensors)
+
+
+def _check_shapes(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
     expected = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
     found = {name: list(tensor.shape) for name, tensor in tensors.items()}
     for name in sorted({*expected, *found}):
@@ -153,4 +165,3 @@ def _load_state(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> Non
                 f"{path} does not fit the model: {name} has shape {found.get(name, 'none')} in the file, "
                 f"{expected.get(name, 'none')} in the model."
             )
-    model.load_state_dict(tensors)

@@ -8,9 +8,9 @@ import inspect
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 
@@ -87,8 +87,8 @@ class ModelConfig:
     num_rings: int | None = None
     conv_activation: bool | None = None
 
-    def build(self, dim: int, num_classes: int, *, seed: int = 0) -> Classifier:
-        """The model, with initial weights drawn from ``seed``."""
+    def check(self) -> None:
+        """Raise for options that no data can make valid."""
         if self.model not in MODELS:
             near = difflib.get_close_matches(self.model, MODELS, n=2, cutoff=0.4)
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
@@ -101,6 +101,11 @@ class ModelConfig:
         options, known = self._given(_HEAD), inspect.signature(cls).parameters
         if unknown := [name for name in options if name not in known]:
             raise ValueError(f"{unknown[0]} must be None for the model {self.model!r}, got {options[unknown[0]]!r}.")
+
+    def build(self, dim: int, num_classes: int, *, seed: int = 0) -> Classifier:
+        """The model, with initial weights drawn from ``seed``."""
+        self.check()
+        cls, options = MODELS[self.model], self._given(_HEAD)
         preset = Preset(16, 16) if self.preset is None else cls.presets[self.preset]
         num_directions = preset.num_directions if self.num_directions is None else self.num_directions
         num_thresholds = preset.num_thresholds if self.num_thresholds is None else self.num_thresholds
@@ -230,21 +235,14 @@ class RunConfig:
             raise FileNotFoundError(f"{path} is missing: {path.parent} is not the folder of a run.{hint}")
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
-            model: dict[str, Any] = {
-                name: tuple(value) if isinstance(value, list) else value for name, value in values["model"].items()
-            }
-            return cls(
-                data={"options": {}, **values["data"]},
-                dim=int(values["dim"]),
-                classes=tuple(values["classes"]),
-                fingerprint=values["fingerprint"],
-                shape_dims=tuple(values["shape_dims"]),
-                model=ModelConfig(**model),
-                training=TrainingConfig.from_dict(values["training"]),
-                version=values["version"],
-            )
-        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is damaged, or from another version of eulerscan: {error!r}.") from None
+            config: RunConfig = _from_json(cls, values, "")
+            config.model.check()
+            positive(config.dim, "dim")
+            _from_json(_Source, {key: value for key, value in config.data.items() if key in _Source.__annotations__}, "data.")
+        except (ValueError, RecursionError) as error:
+            reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error).removesuffix(".")
+            raise ValueError(f"{path} is damaged, or from another version of eulerscan: {reason}.") from None
+        return replace(config, data={"options": {}, **config.data})
 
     def same_run(self, other: RunConfig) -> bool:
         """Whether the two give the same result: they differ in the version at most."""
@@ -259,6 +257,63 @@ class RunConfig:
                 f"{dataset.name} is not what the run was trained on: its shapes, classes or splits have changed, so test "
                 "shapes may have been trained on. Train again, or use predict."
             )
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The keys of :attr:`RunConfig.data`."""
+
+    name: str | None = None
+    folder: str | None = None
+    seed: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.name is None and (self.folder is None or self.seed is None):
+            raise ValueError("data must have a name, or a folder and a seed.")
+
+
+def _from_json(cls: Any, values: Any, prefix: str) -> Any:
+    """A dataclass from its values in JSON. Errors name the key."""
+    if not isinstance(values, dict):
+        raise ValueError(f"{prefix.removesuffix('.') or 'it'} must be a JSON object, got {_shown(values)}.")
+    hints = get_type_hints(cls)
+    if unknown := sorted(set(values) - set(hints)):
+        raise ValueError(f"{prefix}{unknown[0]} is unknown.")
+    arguments = {}
+    for item in fields(cls):
+        name, hint = item.name, hints[item.name]
+        if name not in values:
+            if item.default is MISSING and item.default_factory is MISSING:
+                raise ValueError(f"{prefix}{name} is missing.")
+            continue
+        value = values[name]
+        if is_dataclass(hint):
+            value = _from_json(hint, value, f"{prefix}{name}.")
+        elif not _fits(value, hint) or (value == math.inf and name != "scale"):
+            raise ValueError(f"{prefix}{name} must be {getattr(hint, '__name__', hint)}, got {_shown(value)}.")
+        arguments[name] = tuple(value) if isinstance(value, list) else value
+    return cls(**arguments)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value from JSON has a type."""
+    choices = get_args(hint)
+    if get_origin(hint) is Literal:
+        return value in choices
+    if get_origin(hint) is tuple:
+        return isinstance(value, list) and all(_fits(item, choices[0]) for item in value)
+    if get_origin(hint) is dict:
+        return isinstance(value, dict)
+    if choices:
+        return any(_fits(value, choice) for choice in choices)
+    if hint is float:
+        return type(value) in (int, float) and not math.isnan(value)
+    return type(value) is hint
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if isinstance(value, int | float | None) else f"{type(value).__name__} {str(value)[:40]!r}"
 
 
 def fingerprint(dataset: Dataset) -> str:

@@ -5,6 +5,7 @@ model.safetensors      weights of the best epoch
 training.safetensors   checkpoint of the last epoch, to resume from
 metrics.jsonl          one line per epoch
 result.json            scores on the test split, once the run is finished
+.lock                  process and host of a run that is being trained
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from .._storage import replacing
+from .._storage import locked, replacing
 from .._version import __version__
 from ..datasets import Dataset
 from ..nn.models import Classifier
@@ -26,6 +28,9 @@ from .checkpoints import Epoch
 from .config import RunConfig
 from .loop import Trained, evaluate, train
 from .metrics import Metrics
+
+
+LOCK = ".lock"
 
 
 def start(
@@ -40,6 +45,8 @@ def start(
     device: torch.device | None = None,
 ) -> dict[str, Any]:
     """Start or resume a run: train in ``folder``, then test. Returns the result, which is also in ``result.json``.
+
+    A folder that another process trains in raises a ``BlockingIOError`` with its process id and host.
 
     Args:
         resume: Resume the run in the folder. A finished run only returns its result.
@@ -58,18 +65,20 @@ def start(
             f"got {num_points}."
         )
     if distributed.is_first():
-        _prepare(folder, config, resume=resume, overwrite=overwrite)
-    distributed.barrier()
-    if (folder / "result.json").exists():
-        return _read_result(folder / "result.json")
-    trained = train(
-        model.to(device or distributed.device()), dataset, config.training, folder, on_epoch=on_epoch, progress=progress
-    )
-    result = _result(config, model, trained, evaluate(model, dataset, "test", num_points=num_points), folder)
-    if distributed.is_first():
-        with replacing(folder / "result.json") as partial:
-            partial.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    return result
+        check_folder(folder, resume=resume, overwrite=overwrite)
+    with locked(folder / LOCK) if distributed.is_first() else nullcontext():
+        if distributed.is_first():
+            _prepare(folder, config, overwrite=overwrite)
+        distributed.barrier()
+        if (folder / "result.json").exists():
+            return _read_result(folder / "result.json")
+        model = model.to(device or distributed.device())
+        trained = train(model, dataset, config.training, folder, on_epoch=on_epoch, progress=progress)
+        result = _result(config, model, trained, evaluate(model, dataset, "test", num_points=num_points), folder)
+        if distributed.is_first():
+            with replacing(folder / "result.json") as partial:
+                partial.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        return result
 
 
 def load(folder: Path) -> tuple[Classifier, RunConfig]:
@@ -78,6 +87,12 @@ def load(folder: Path) -> tuple[Classifier, RunConfig]:
         raise FileNotFoundError(f"{folder} is not a folder. A run is a folder that `eulerscan train` wrote.")
     config = RunConfig.read(folder / "config.json")
     weights, result = folder / "model.safetensors", folder / "result.json"
+    try:
+        with torch.device("meta"):  # sizes only: the configuration may claim any
+            sizes = config.model.build(config.dim, len(config.classes))
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"{folder / 'config.json'} is damaged: {error}") from None
+    checkpoints.check_model(sizes, weights)
     model = config.model.build(config.dim, len(config.classes))
     checkpoints.load_model(model, weights)
     if result.exists() and _read_result(result).get("sha256") != _digest(weights):
@@ -85,24 +100,31 @@ def load(folder: Path) -> tuple[Classifier, RunConfig]:
     return model.eval(), config
 
 
-def _prepare(folder: Path, config: RunConfig, *, resume: bool, overwrite: bool) -> None:
-    """Create the folder of a run, or check that the run in it may be resumed or overwritten."""
+def check_folder(folder: Path, *, resume: bool = False, overwrite: bool = False) -> None:
+    """Raise unless a run may start in the folder, or resume, as far as that can be told without its data."""
+    holds_run = (folder / "config.json").exists()
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    if (not holds_run and any(name != LOCK and not name.endswith(".partial") for name in names)) or folder.is_file():
+        raise FileExistsError(f"{folder} exists and is not the folder of a run. Choose another folder.")
+    if LOCK in names:
+        with locked(folder / LOCK):  # raises if a process holds it
+            pass
+    if holds_run and not resume and not overwrite:
+        raise FileExistsError(f"{folder} already holds a run. Use --resume to resume it, or --overwrite to start again.")
+
+
+def _prepare(folder: Path, config: RunConfig, *, overwrite: bool) -> None:
+    """Write the configuration of a run, or check that the run in its folder is the same, or remove that run."""
     files = ("result.json", "training.safetensors", "model.safetensors", "metrics.jsonl", "config.json")
     path = folder / "config.json"
-    if folder.is_dir():
-        for partial in folder.glob(".*.partial"):  # of a run that was killed while writing
-            partial.unlink()
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not path.exists())):
-        raise FileExistsError(f"{folder} exists and is not the folder of a run. Choose another folder.")
+    for partial in folder.glob(".*.partial"):  # of a run that was killed while writing
+        partial.unlink()
     if path.exists() and overwrite:
         RunConfig.read(path)  # other programs have files of this name too
         for name in files:
             (folder / name).unlink(missing_ok=True)
-    elif path.exists() and not resume:
-        raise FileExistsError(f"{folder} already holds a run. Use --resume to resume it, or --overwrite to start again.")
     elif path.exists() and not RunConfig.read(path).same_run(config):
         raise ValueError(f"{folder} holds a run with other settings, so it cannot be resumed with these. See {path}.")
-    folder.mkdir(parents=True, exist_ok=True)
     config.write(path)
 
 

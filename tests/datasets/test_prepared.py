@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import eulerscan as es
-from eulerscan.datasets import Dataset, cache, registry
+from eulerscan.datasets import Dataset, prepared, registry
 from eulerscan.datasets.registry import Description
 
 MADE: list[int] = []
@@ -60,16 +60,16 @@ def test_a_data_set_comes_back_bit_for_bit(toy):
 def test_every_kind_of_complex_comes_back(form, fresh):
     pytest.importorskip("sklearn")
     dataset = es.datasets.load("digits", form=form)
-    cache.save(dataset, {"form": form})
-    assert equal(cache.load("digits", {"form": form}), dataset)
+    prepared.save(dataset, {"form": form})
+    assert equal(prepared.load("digits", {"form": form}), dataset)
 
 
 def test_other_options_are_another_file(toy, monkeypatch):
     assert len(toy.load(count=2)) == 4
     assert len(toy.load(count=3)) == 6
     assert MADE == [2, 3]
-    assert [file.name.rpartition("-")[0] for file in cache.files_of("toy")] == ["count=2", "count=3"]
-    monkeypatch.setattr(cache, "FORMAT", cache.FORMAT + 1)
+    assert [file.name.rpartition("-")[0] for file in prepared.files_of("toy")] == ["count=2", "count=3"]
+    monkeypatch.setattr(prepared, "FORMAT", prepared.FORMAT + 1)
     toy.load(count=2)
     assert MADE == [2, 3, 2]
 
@@ -139,7 +139,7 @@ def test_a_read_only_cache_serves_what_it_has(toy, monkeypatch):
 
 
 def run(code: str, **options) -> subprocess.Popen:
-    script = f"from test_cache import *\n{textwrap.dedent(code)}"
+    script = f"from test_prepared import *\n{textwrap.dedent(code)}"
     return subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parent, **options)
 
 
@@ -154,13 +154,13 @@ def test_a_killed_process_leaves_no_damaged_file(toy):
             print("half", flush=True)
             time.sleep(100)
         np.savez = stuck
-        cache.save(make(), {"count": 4})
+        prepared.save(make(), {"count": 4})
     """
     with run(code, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "half\n"
         process.kill()
     assert not toy.file({}).exists()
-    assert cache.files_of("toy") == []
+    assert prepared.files_of("toy") == []
     assert equal(toy.load(), make())
 
 
@@ -171,7 +171,7 @@ def test_a_file_that_grows_too_large_leaves_no_file(toy):
         import resource
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
         try:
-            cache.save(make(), {"count": 4})
+            prepared.save(make(), {"count": 4})
         except OSError as error:
             print(error)
         """,
@@ -187,8 +187,8 @@ def test_a_file_that_grows_too_large_leaves_no_file(toy):
 def test_two_processes_at_once_get_the_same(toy):
     code = """
         for _ in range(5):
-            cache.save(make(count=50), {"count": 50})
-            found = cache.load("toy", {"count": 50})
+            prepared.save(make(count=50), {"count": 50})
+            found = prepared.load("toy", {"count": 50})
             assert found is not None and equal(found, make(count=50))
     """
     processes = [run(code) for _ in range(2)]
@@ -207,5 +207,5 @@ def test_the_seed_of_a_split_is_not_cached(toy, monkeypatch):
 def test_points_in_column_major_order_are_restored(fresh):
     dataset = registry.load("manifolds", num_shapes=4, num_points=32)
     shapes = dataset.shapes.with_points(dataset.shapes.points.T.contiguous().T)
-    cache.save(dataclasses.replace(dataset, name="strided", shapes=shapes), {})
-    assert torch.equal(cache.load("strided", {}).shapes.points, dataset.shapes.points)
+    prepared.save(dataclasses.replace(dataset, name="strided", shapes=shapes), {})
+    assert torch.equal(prepared.load("strided", {}).shapes.points, dataset.shapes.points)

@@ -1,0 +1,119 @@
+"""Tables about shapes: the group and the covariates of each, in a CSV file beside them."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from .tables import decode
+
+_MISSING = ("", "na", "n/a", "nan", "null", "none")
+
+
+class Metadata(NamedTuple):
+    """A table with a row per shape.
+
+    Attributes:
+        path: The file.
+        key: The column with the names of the shapes.
+        columns: The other columns.
+        rows: The cells of each row by column, by the name of the shape.
+    """
+
+    path: Path
+    key: str
+    columns: tuple[str, ...]
+    rows: Mapping[str, Mapping[str, str]]
+
+    def column(self, name: str, shapes: Sequence[str]) -> list[str | None]:
+        """The cells of a column for the given shapes. ``None`` for shapes without a row, or with an empty cell or NA.
+
+        Shapes are found by their path, their file name, or that name without its extension.
+
+        Args:
+            name: The column.
+            shapes: Names of the shapes, as in :class:`~eulerscan.io.Listing`.
+        """
+        if name not in self.columns:
+            raise ValueError(f"{self.path}: table has no column {name!r}. Its columns are {', '.join(self.columns)}.")
+        found = self._match(shapes)
+        cells = [self.rows[row][name] if row is not None else None for row in found]
+        return [None if cell is None or cell.lower() in _MISSING else cell for cell in cells]
+
+    def unmatched(self, shapes: Sequence[str]) -> list[str]:
+        """The rows that belong to none of the shapes."""
+        used = set(self._match(shapes))
+        return [row for row in self.rows if row not in used]
+
+    def _match(self, shapes: Sequence[str]) -> list[str | None]:
+        """The row of each shape. Raises if two shapes have the same one, or if no shape has any."""
+        rows: list[str | None] = []
+        owner: dict[str, str] = {}
+        for shape in shapes:
+            row = next((name for name in _names(shape) if name in self.rows), None)
+            rows.append(row)
+            if row is not None and owner.setdefault(row, shape) != shape:
+                raise ValueError(f"{self.path}: row {row!r} belongs to both {owner[row]} and {shape}. Use paths as names.")
+        if shapes and not owner:
+            example = next(iter(self.rows))
+            raise ValueError(
+                f"{self.path}: column {self.key!r} must hold the names of the shapes, such as {_names(shapes[0])[1]!r}, got "
+                f"{example!r}."
+            )
+        return rows
+
+
+def _names(shape: str) -> tuple[str, str, str]:
+    """The names by which a table may refer to a shape."""
+    path = PurePosixPath(shape)
+    return shape, path.name, path.stem
+
+
+def read_metadata(path: str | os.PathLike[str]) -> Metadata:
+    """Read a table about shapes: CSV, TSV or a spreadsheet's export with semicolons, with a header.
+
+    The names of the shapes are in the column ``name``, ``file``, ``filename``, ``id``, ``shape`` or ``specimen``, else in the
+    first one. A name is a path below the folder of the shapes, a file name, or a file name without its extension.
+
+    Args:
+        path: The file.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "skulls.csv"
+        >>> _ = file.write_text("name,species,length\\na,gorilla,31.5\\nb,gibbon,\\n", encoding="utf-8")
+        >>> table = read_metadata(file)
+        >>> table.column("species", ["old/a.ply", "old/b.ply", "old/c.ply"])
+        ['gorilla', 'gibbon', None]
+    """
+    path = Path(path)
+    try:
+        lines = decode(path.read_bytes()).splitlines()
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    lines = [line for line in lines if line.strip()]
+    if len(lines) < 2:
+        raise ValueError(f"{path}: table must have a header and a row per shape, got {len(lines)} lines.")
+    separator = next((mark for mark in ";\t," if mark in lines[0]), ",")
+    try:
+        header, *body = ([cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator, strict=True))
+    except csv.Error as error:
+        raise ValueError(f"{path}: not a table: {error}.") from None
+    repeated = [title for title, count in Counter(filter(None, header)).items() if count > 1]
+    if repeated:
+        raise ValueError(f"{path}: columns must have different names, got {', '.join(repeated)} more than once.")
+    known = [title for title in header if title.lower() in ("name", "file", "filename", "id", "shape", "specimen")]
+    key = known[0] if known else header[0]
+    rows: dict[str, dict[str, str]] = {}
+    for number, cells in enumerate(body, start=2):
+        if len(cells) < len(header) or any(cells[len(header) :]):
+            raise ValueError(f"{path}: row {number} must have {len(header)} cells like the header, got {len(cells)}.")
+        row = dict(zip(header, cells, strict=False))
+        if row[key] in rows:
+            raise ValueError(f"{path}: each shape must have one row, got {row[key]!r} again in row {number}.")
+        rows[row[key]] = row
+    return Metadata(path, key, tuple(title for title in header if title and title != key), rows)

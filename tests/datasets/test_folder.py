@@ -1,0 +1,99 @@
+"""Folders of files as data sets."""
+
+import pytest
+import torch
+
+from eulerscan.datasets.folder import load_folder, read_labeled
+
+
+def cloud(path, points=3):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{i},{i * i}\n" for i in range(points)))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two classes of four shapes."""
+    place = tmp_path / "shapes"
+    for i in range(4):
+        cloud(place / "cat" / f"{i}.csv", 3 + i)
+        cloud(place / "dog" / f"{i}.csv", 10 + i)
+    return place
+
+
+def test_classes_are_the_subfolders_in_order(folder):
+    dataset, failures = load_folder(folder)
+    assert (dataset.classes, dataset.labels.tolist(), failures) == (("cat", "dog"), [0] * 4 + [1] * 4, [])
+    assert dataset.shapes.offsets[0].diff().tolist() == [3, 4, 5, 6, 10, 11, 12, 13]
+    assert dataset.names == tuple(str(folder / name / f"{i}.csv") for name in ("cat", "dog") for i in range(4))
+
+
+def test_small_and_empty_classes_are_named_and_can_be_skipped(folder):
+    cloud(folder / "emu" / "0.csv")
+    (folder / "fox").mkdir()
+    with pytest.raises(ValueError, match=r"got emu with 1, fox with 0\..*skip_small"):
+        load_folder(folder)
+    dataset, failures = load_folder(folder, skip_small=True)
+    assert dataset.classes == ("cat", "dog")
+    assert len(dataset) == 8
+    assert [(failure.path.name, failure.reason) for failure in failures] == [
+        ("emu", "class of 1 shapes, left out."),
+        ("fox", "class of 0 shapes, left out."),
+    ]
+
+
+def test_a_table_has_the_classes(folder):
+    table = folder / "shapes.csv"
+    lines = [f"{name}/{i}.csv,{'odd' if i % 2 else 'even'}" for name in ("cat", "dog") for i in range(4)]
+    table.write_text("\n".join(["name,parity", *lines[:-1], "cow/9.csv,odd", "dog/3.csv,"]))
+    with pytest.raises(ValueError, match="odd with 3"):
+        load_folder(folder, table=table, label="parity")
+    cloud(folder / "dog" / "5.csv", 20)
+    table.write_text("\n".join(["name,parity", *lines[:-1], "dog/5.csv,odd", "cow/9.csv,odd", "dog/3.csv,"]))
+    dataset, failures = load_folder(folder, table=table, label="parity")
+    assert dataset.classes == ("even", "odd")
+    assert dataset.shapes.offsets[0].diff().tolist() == [3, 5, 10, 12, 4, 6, 11, 20]
+    assert [(failure.path.name, failure.reason) for failure in failures] == [
+        ("3.csv", f"no parity in {table}."),
+        ("shapes.csv", "row 'cow/9.csv' is none of the shapes."),
+    ]
+
+
+def test_a_table_and_its_column_belong_together(folder):
+    with pytest.raises(ValueError, match="label needs table"):
+        load_folder(folder, label="sex")
+    with pytest.raises(ValueError, match="table needs label"):
+        load_folder(folder, table=folder / "shapes.csv")
+
+
+def test_specimens_of_one_file_with_a_table(tmp_path):
+    specimens = "\n".join(f"LM=2\n0 0\n{i} 1\nID=s{i}" for i in range(1, 9))
+    (tmp_path / "wings.tps").write_text(specimens + "\n")
+    table = tmp_path / "sexes.csv"
+    table.write_text("specimen,sex\n" + "".join(f"s{i},{'m' if i > 4 else 'f'}\n" for i in range(1, 9)))
+    dataset, failures = load_folder(tmp_path / "wings.tps", table=table, label="sex")
+    assert (dataset.classes, dataset.labels.tolist(), failures) == (("f", "m"), [0] * 4 + [1] * 4, [])
+
+
+def test_other_files_are_passed_over(folder):
+    (folder / "cat" / "notes.txt").write_text("1 2\n3 4\n")
+    assert len(load_folder(folder)[0]) == 9
+    assert len(load_folder(folder, only=["csv"])[0]) == 8
+
+
+def test_labeled_shapes_need_no_split(folder):
+    (folder / "cat" / "bad.csv").write_text("")
+    shapes, classes, paths, failures = read_labeled(folder)
+    assert shapes.num_complexes == len(classes) == len(paths) == 8
+    assert classes == ["cat"] * 4 + ["dog"] * 4
+    assert [failure.path.name for failure in failures] == ["bad.csv"]
+    assert torch.equal(shapes[0].points[:, 0], torch.arange(3.0))
+
+
+@pytest.mark.parametrize("names", [(), ("cat",)])
+def test_a_folder_with_too_few_classes_says_how_to_give_them(names, tmp_path):
+    for name in names:
+        for i in range(4):
+            cloud(tmp_path / name / f"{i}.csv")
+    with pytest.raises(ValueError, match=r"must have at least two classes .*--table"):
+        load_folder(tmp_path)

@@ -1,0 +1,52 @@
+"""Tables of groups and covariates."""
+
+import pytest
+
+from eulerscan.io import read_metadata
+
+
+def written(folder, text, encoding="utf-8"):
+    (folder / "t.csv").write_text(text, encoding=encoding)
+    return folder / "t.csv"
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_tables_of_spreadsheets_are_read(separator, encoding, tmp_path):
+    text = 'length,File,"species name"\n1.5,a.ply,"müller, 1838"\n\n,b.ply,NA\n'
+    table = read_metadata(written(tmp_path, text.replace(",", separator).replace(f"{separator} ", ", "), encoding))
+    assert (table.key, table.columns) == ("File", ("length", "species name"))
+    assert table.column("species name", ["b.ply", "a.ply"]) == [None, "müller, 1838"]
+    assert table.column("length", ["a.ply", "b.ply"]) == ["1.5", None]
+
+
+def test_names_are_paths_or_file_names_with_or_without_extension(tmp_path):
+    table = read_metadata(written(tmp_path, "id,sex\nold/a.ply,f\nb.ply,m\nc,f\nx.tps/C3,m\n"))
+    shapes = ["old/a.ply", "new/a.ply", "new/b.ply", "c.off", "x.tps/C3"]
+    assert table.column("sex", shapes) == ["f", None, "m", "f", "m"]
+    assert table.unmatched(["old/a.ply", "c.off"]) == ["b.ply", "x.tps/C3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "message"),
+    [
+        ("name,sex\na,f\na,m\n", ["a.ply"], "'a' again in row 3"),
+        ("name,sex\na,f\n", ["old/a.ply", "new/a.ply"], "row 'a' belongs to both old/a.ply and new/a.ply"),
+        ("name,sex\nz,f\n", ["a.ply"], r"column 'name' must hold the names of the shapes, such as 'a.ply', got 'z'"),
+        ("name,species\na,f\n", ["a.ply"], "no column 'sex'. Its columns are species"),
+        ("name,sex,sex\na,f,m\n", ["a.ply"], "got sex more than once"),
+        ("name,sex\na\n", ["a.ply"], "row 2 must have 2 cells like the header, got 1"),
+        ("name,sex\n", ["a.ply"], "got 1 lines"),
+        ('name,sex\n"a,f\n', ["a.ply"], "not a table"),
+    ],
+)
+def test_what_is_wrong_is_said(text, shapes, message, tmp_path):
+    path = written(tmp_path, text)
+    with pytest.raises(ValueError, match=rf"t\.csv: .*{message}"):
+        read_metadata(path).column("sex", shapes)
+
+
+def test_a_binary_file_is_no_table(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"PK\3\4\0\0" * 9)
+    with pytest.raises(ValueError, match=r"t\.csv: file is binary"):
+        read_metadata(tmp_path / "t.csv")
