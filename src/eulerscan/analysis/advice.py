@@ -16,7 +16,10 @@ from ..complexes.normalize import DivideBy, Normalize
 from ..config import ECTConfig
 from ..grid import scale_of_step, with_margin
 from ..nn.layers import ECTLayer
-from .resolution import NormalizedCurves, choose_directions, choose_thresholds, error_scale, percent
+from .quality import remarks
+from .resolution import NormalizedCurves, choose_by_accuracy, choose_directions, choose_thresholds, error_scale, percent
+
+MAX_SHAPES = 64  # whose curves are compared for the resolution
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,13 @@ class Advice:
         dim: Dimension of the ambient space of the shapes.
         config: The suggested settings.
         reasons: One sentence for each chosen field of ``config``.
+        remarks: What to know about the shapes first, such as specks, stairs of pixels or different orientations.
     """
 
     dim: int
     config: ECTConfig
     reasons: dict[str, str]
+    remarks: tuple[str, ...] = ()
 
     def layer(self) -> ECTLayer:
         """A layer with these settings."""
@@ -54,6 +59,7 @@ def advise(
     labels: Sequence[str] | None = None,
     normalize: Normalize | Literal["auto"] | None = "auto",
     tolerance: float = 0.1,
+    names: Sequence[str] | None = None,
 ) -> Advice:
     """Suggest settings of the transform for shapes like these.
 
@@ -62,11 +68,15 @@ def advise(
     between two shapes, or to the mean value of the curves if that is smaller or there is only one shape. The curves of each
     shape are divided by their mean absolute value first, so that shapes with many vertices do not dominate.
 
+    With labels, and at least five shapes per class, a smaller grid is chosen if an SVM on it is as accurate in
+    cross-validation.
+
     Args:
         shape: One or many complexes, or anything :func:`as_complex` understands.
-        labels: Class of each complex, if known. They tell whether size is informative.
+        labels: Class of each complex, if known. They tell whether size is informative, and which grid is fine enough.
         normalize: ``"auto"`` decides by sizes and positions; otherwise as in :class:`ECTConfig`.
         tolerance: Largest acceptable error, as a fraction.
+        names: Names of the shapes, for the remarks.
 
     Example:
         >>> square = torch.tensor([[0.0, 0], [1, 0], [1, 1], [0, 1]])
@@ -82,15 +92,24 @@ def advise(
         raise ValueError(f"shape must have points in every complex, got none in complex {int(empty[0, 0])}.")
     if labels is not None and len(labels) != complex.num_complexes:
         raise ValueError(f"labels must have one entry for each of {complex.num_complexes} shapes, got {len(labels)}.")
+    found = remarks(complex, names)
     chosen, why_normalize = _choose_normalize(complex, labels)
     if normalize != "auto" and normalize != chosen:
         chosen, why_normalize = normalize, f"As requested. {why_normalize}"
     complex = complex.normalized(chosen)
     radius, why_radius = _choose_radius(complex, chosen)
-    shapes = [NormalizedCurves(complex[i], radius) for i in range(complex.num_complexes)]
+    count = complex.num_complexes
+    some = range(count) if count <= MAX_SHAPES else [i * count // MAX_SHAPES for i in range(MAX_SHAPES)]
+    shapes = [NormalizedCurves(complex[i], radius) for i in some]
     relative_to = error_scale(shapes)
     num_thresholds, why_thresholds = choose_thresholds(shapes, relative_to, tolerance)
     num_directions, why_directions = choose_directions(shapes, num_thresholds, relative_to, tolerance)
+    by_accuracy = None
+    if labels is not None:
+        by_accuracy = choose_by_accuracy(complex, labels, radius, (num_directions, num_thresholds))
+    if by_accuracy is not None:
+        (num_directions, num_thresholds), why_directions = by_accuracy
+        why_thresholds = "As for the number of directions."
     divide_by, why_divide_by = _choose_divide_by(complex)
     scale = float(f"{scale_of_step(num_thresholds, radius):.4g}")
     why_scale = (
@@ -106,7 +125,7 @@ def advise(
         "divide_by": why_divide_by,
     }
     config = ECTConfig(num_directions, num_thresholds, radius, scale, normalize=chosen, divide_by=divide_by)
-    return Advice(complex.dim, config, reasons)
+    return Advice(complex.dim, config, reasons, tuple(found))
 
 
 def _choose_normalize(complex: Complex, labels: Sequence[str] | None) -> tuple[Normalize | None, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import directions as spheres
+from .._imports import require
 from ..complexes import Complex
 from ..functional import ect
 from ..grid import scale_of_step
@@ -18,6 +20,7 @@ from ..grid import thresholds as even_thresholds
 MIN_SIZE, MAX_SIZE = 4, 512
 """Numbers of directions and thresholds that are tried."""
 
+FOLDS = 5  # of the cross-validation
 _NUM_PROBES = 64  # directions in between
 _COARSE_GRID = (31, 65)  # directions and thresholds that compare the shapes
 
@@ -92,6 +95,52 @@ def choose_directions(
         return sum(errors) / len(errors) / relative_to.value
 
     return _double(error, relative_to, tolerance, "directions", first=MIN_SIZE)
+
+
+def choose_by_accuracy(
+    complex: Complex, labels: Sequence[str], radius: float, largest: tuple[int, int]
+) -> tuple[tuple[int, int], str] | None:
+    """Numbers of directions and thresholds by the cross-validated accuracy of an SVM on the exact transforms, and the reason.
+
+    The smallest grid within one standard error of the best is chosen.
+
+    Args:
+        complex: The shapes.
+        labels: The class of each.
+        radius: The largest threshold.
+        largest: The largest grid to try: directions and thresholds.
+
+    Returns:
+        ``None`` if scikit-learn is missing, or if a class has fewer shapes than there are folds.
+    """
+    if min(Counter(labels).values()) < FOLDS or len(set(labels)) < 2:
+        return None
+    try:
+        selection, svm = require("sklearn.model_selection", extra="sklearn"), require("sklearn.svm", extra="sklearn")
+        pipeline, preprocessing = (
+            require("sklearn.pipeline", extra="sklearn"),
+            require("sklearn.preprocessing", extra="sklearn"),
+        )
+    except ModuleNotFoundError:
+        return None
+    folds = selection.StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+    model = pipeline.make_pipeline(preprocessing.StandardScaler(), svm.SVC(C=10))
+    sizes = sorted({(min(n, largest[0]), min(n, largest[1])) for n in (8, 16, 32, 64, 128)})
+    accuracy = {}
+    for directions, thresholds in sizes:
+        grid = even_thresholds(thresholds, radius, dtype=torch.float64)
+        features = ect(complex, _uniform(directions, complex.dim), grid).flatten(1).numpy()
+        accuracy[directions, thresholds] = float(
+            (selection.cross_val_predict(model, features, labels, cv=folds) == labels).mean()
+        )
+    best = max(accuracy.values())
+    error = math.sqrt(best * (1 - best) / len(labels))
+    chosen = next(size for size in sizes if accuracy[size] >= best - error)
+    tried = ", ".join(f"{percent(accuracy[size])} with {size[0]} x {size[1]}" for size in sizes)
+    return chosen, (
+        f"Cross-validated accuracy of an SVM on these {len(labels)} shapes: {tried}. This is the smallest grid within one "
+        f"standard error ({percent(error)}) of the best."
+    )
 
 
 def _double(

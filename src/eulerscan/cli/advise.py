@@ -7,20 +7,19 @@ import shlex
 import shutil
 import textwrap
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
 import torch
 
-from .._progress import progress
+from .._progress import progress_bar
 from .._tables import aligned
 from .._validation import positive
 from ..analysis.advice import Advice
 from ..analysis.advice import advise as suggest
-from ..complexes import collate
 from ..io import Failure, read_all
-from ..io.landmarks import containing_file
-from .options import Data, Files, find_files, parse_pairs, print_failures
+from .options import Files, Input, Quiet, find_files, print_failures
 
 SETTINGS = ("normalize", "radius", "num_thresholds", "num_directions", "scale", "divide_by")
 
@@ -29,17 +28,18 @@ def advise(
     files: Files,
     /,
     *,
-    max_files: int = 64,
+    max_files: int = 256,
     tolerance: float = 0.1,
     normalize: Literal["auto", "unit_ball", "center", "vertices", "none"] = "auto",
-    data: Data = (),
+    input: Input = Input(),  # noqa: B008
     as_json: bool = False,
-    quiet: bool = False,
+    quiet: Quiet = False,
 ) -> int:
     """Suggest directions, thresholds, radius and scale for your shapes, with a reason for each, and the next command.
 
     Thresholds are doubled until interpolation between them predicts the curves well enough, and directions until the curves
-    of their neighbors do. If the shapes are in several folders, these are taken for classes, and tell whether size matters.
+    of their neighbors do. Subfolders, or the column --label of a table, are taken for classes: they tell whether size matters,
+    and with five shapes or more in each, cross-validation tells whether a smaller grid is as good.
     Files that cannot be read are reported and left out, and the exit code is then 1.
 
     Examples: `eulerscan advise skulls/`, `eulerscan advise digits/*.png --data weighted=true --tolerance 0.05`
@@ -50,55 +50,54 @@ def advise(
         tolerance: Largest error, relative to the mean difference between shapes.
         normalize: unit_ball centers each shape at its centroid and scales it to norm 1, center keeps its size, vertices is the
             unit ball about the mean of its vertices, none keeps the coordinates. auto decides by sizes and positions.
-        data: Options for reading files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.
+        input: Which files are read, and how.
         as_json: Print JSON instead of a table.
-        quiet: Show no progress.
     """
     positive(max_files, "--max-files")
     if not 0 < tolerance < 1:
         raise ValueError(f"--tolerance must be between 0 and 1, such as 0.1, got {tolerance}.")
-    listing = find_files(files, quiet=quiet or as_json)
-    paths = listing.paths
-    chosen = _sample(paths, max_files)
-    options = {"dtype": torch.float64} | parse_pairs(data)  # as by eulerscan transform
-    read, failures = read_all(chosen if quiet else progress(chosen, "reading files"), **options)
-    dim = next((shape.dim for shape in read.values()), 0)
-    shapes = {path: shape for path, shape in read.items() if shape.dim == dim}
-    failures = [
-        *listing.path_failures,
-        *failures,
-        *(
-            Failure(path, f"points of dimension {shape.dim}, expected {dim}.")
-            for path, shape in read.items()
-            if shape.dim != dim
-        ),
-    ]
-    if shapes:
-        folders = [containing_file(path).parent.name for path in shapes]
+    listing = find_files(files, input=input, quiet=quiet or as_json)
+    groups = input.groups(listing)
+    chosen = _sample(listing.names, max_files)
+    paths = [listing.folder / name for name in chosen]
+    with closing(progress_bar(len(paths), "reading files", hidden=quiet)) as bar:
+        # In double precision, as by eulerscan transform.
+        read, failures = read_all(paths, cache=input.cache, progress=bar, **{"dtype": torch.float64} | input.options())
+    failures = [*listing.path_failures, *failures]
+    used = 0
+    if read:
+        dim = min(read, key=lambda dim: read[dim].positions[0])  # of the first shape
+        for other in read.keys() - {dim}:
+            failures += [Failure(paths[i], f"points of dimension {other}, expected {dim}.") for i in read[other].positions]
+        labels = [groups.get(chosen[i], "") for i in read[dim].positions]
         advice = suggest(
-            collate(list(shapes.values())),
-            labels=folders if len(set(folders)) > 1 else None,
+            read[dim].complex,
+            labels=labels if len(set(labels)) > 1 else None,
             normalize=None if normalize == "none" else normalize,
             tolerance=tolerance,
+            names=[chosen[i] for i in read[dim].positions],
         )
-        command = _command(files, advice, data)
+        command = _command(files, advice, input)
+        used, total = len(labels), len(listing.names)
         if as_json:
-            print(json.dumps(_record(advice, command, len(paths), len(shapes)), indent=2))
+            print(json.dumps(_record(advice, command, total, used), indent=2))
         else:
             print(_table(advice))
-            count = "1 shape" if len(paths) == 1 else f"{len(paths)} shapes"
-            based_on = count if len(shapes) == len(paths) else f"{len(shapes)} of {count}"
-            larger = len(chosen) < len(paths) and advice.config.normalize in ("center", None)
+            for remark in advice.remarks:
+                print("\n" + textwrap.fill(f"Note: {remark}", shutil.get_terminal_size().columns))
+            count = "1 shape" if total == 1 else f"{total} shapes"
+            based_on = count if used == total else f"{used} of {count}"
+            larger = len(chosen) < total and advice.config.normalize in ("center", None)
             print(f"\nBased on {based_on}.{' The others may be larger.' if larger else ''} Next:\n")
             print(f"  {command}\n\nor in Python:\n\n  {advice.python()}")
-    return print_failures(failures, done=len(shapes))
+    return print_failures(failures, done=used)
 
 
-def _sample(paths: Sequence[Path], count: int) -> list[Path]:
-    """At most ``count`` paths, evenly spaced from the first to the last."""
-    if len(paths) <= count:
-        return list(paths)
-    return [paths[i * (len(paths) - 1) // max(1, count - 1)] for i in range(count)]
+def _sample(names: Sequence[str], count: int) -> list[str]:
+    """At most ``count`` names, evenly spaced from the first to the last."""
+    if len(names) <= count:
+        return list(names)
+    return [names[i * (len(names) - 1) // max(1, count - 1)] for i in range(count)]
 
 
 def _table(advice: Advice) -> str:
@@ -112,7 +111,7 @@ def _table(advice: Advice) -> str:
     return aligned(["setting", "value", "why"], rows).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def _command(files: Sequence[Path], advice: Advice, data: Sequence[str]) -> str:
+def _command(files: Sequence[Path], advice: Advice, input: Input) -> str:
     """The command that transforms the files with these settings."""
     words = ["eulerscan", "transform", *map(str, files), "-o", "transforms.npz"]
     config = advice.config
@@ -120,7 +119,8 @@ def _command(files: Sequence[Path], advice: Advice, data: Sequence[str]) -> str:
     words += ["--radius", f"{config.radius:g}"]
     words += [] if config.normalize == "unit_ball" else ["--normalize", config.normalize or "none"]
     words += [] if config.divide_by is None else ["--divide-by", config.divide_by]
-    return shlex.join(words + (["--data", *data] if data else []))
+    words += ["--only", *input.only] if input.only else []
+    return shlex.join(words + (["--data", *input.data] if input.data else []))
 
 
 def _record(advice: Advice, command: str, files: int, read: int) -> dict[str, object]:
@@ -131,6 +131,7 @@ def _record(advice: Advice, command: str, files: int, read: int) -> dict[str, ob
         "dim": advice.dim,
         **settings,
         "reasons": advice.reasons,
+        "remarks": list(advice.remarks),
         "command": command,
         "python": advice.python(),
     }

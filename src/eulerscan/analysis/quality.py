@@ -1,0 +1,138 @@
+"""Quality of shapes: what disturbs a comparison of form, such as specks, holes, stairs of pixels, units or orientation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ..complexes import Complex
+
+FEW_STAIRS = 100  # edges of an outline that are too few to matter
+OUTLIER = 8.0  # times the median absolute deviation
+
+
+def remarks(complex: Complex, names: Sequence[str] | None = None) -> list[str]:
+    """What one should know about shapes before comparing them, in sentences. Most important first; often none.
+
+    Args:
+        complex: One or many shapes.
+        names: Names of the shapes, to point at some. Default: their numbers.
+
+    Example:
+        >>> from eulerscan.complexes import collate
+        >>> square, points = Complex(torch.eye(2), edges=torch.tensor([[0], [1]])), Complex(torch.rand(30, 2))
+        >>> remarks(collate([square] * 5 + [points]), names=["a", "b", "c", "d", "e", "f"])
+        ['f has Euler characteristic 30, most have 1: many more pieces. Remove specks, or read only the largest piece.']
+    """
+    found = [
+        _topology(complex, names),
+        _stairs(complex),
+        _units(complex, names),
+        _orientation(complex),
+        _meshes(complex, names),
+    ]
+    return [remark for remark in found if remark is not None]
+
+
+def unusual_topology(euler: Tensor) -> list[int]:
+    """Shapes whose Euler characteristic ``[B]`` is far from that of most others, the farthest first."""
+    if len(euler) < 3:
+        return []
+    deviation = euler.double() - euler.double().median()
+    typical = max(float(deviation.abs().median()), 0.5)
+    far = (deviation.abs() > OUTLIER * typical).nonzero().flatten().tolist()
+    return sorted(far, key=lambda i: -abs(float(deviation[i]))) if len(far) <= len(euler) // 4 else []
+
+
+def describe_topology(euler: Tensor, names: Sequence[str]) -> str | None:
+    """A sentence about shapes with many more pieces or holes than the others; ``None`` if there are none."""
+    unusual = unusual_topology(euler)
+    if not unusual:
+        return None
+    first, most = int(euler[unusual[0]]), int(euler.median())
+    others = f" (and {len(unusual) - 1} more like it)" if len(unusual) > 1 else ""
+    what = "pieces. Remove specks, or read only the largest piece" if first > most else "holes. Fill them, if they are noise"
+    return f"{names[unusual[0]]} has Euler characteristic {first}, most have {most}: many more {what}{others}."
+
+
+def _topology(complex: Complex, names: Sequence[str] | None) -> str | None:
+    counts = complex.offsets[0].diff()
+    if complex.max_dim == 0 and int(counts.min()) < int(counts.max()):
+        return None  # clouds of different sizes: see divide_by
+    return describe_topology(complex.euler_characteristic(), names or [f"shape {i}" for i in range(complex.num_complexes)])
+
+
+def _stairs(complex: Complex) -> str | None:
+    """Regions of pixels: most edges of the boundary are parallel to an axis."""
+    if complex.dim != 2 or complex.max_dim != 2:
+        return None
+    edges = _boundary(complex)
+    if edges.shape[1] < FEW_STAIRS * complex.num_complexes:
+        return None
+    vectors = (complex.points[edges[1]] - complex.points[edges[0]]).abs()
+    straight = float((vectors.amin(dim=1) < 1e-6 * vectors.amax(dim=1)).double().mean())
+    if straight < 0.9:
+        return None
+    return (
+        f"{straight:.0%} of the outline is parallel to an axis: stairs of pixels, which outweigh the shape in diagonal "
+        "directions. Read images with outline=contour."
+    )
+
+
+def _units(complex: Complex, names: Sequence[str] | None) -> str | None:
+    sizes = complex.normalized("center").largest_norms()
+    small, large = float(sizes.min()), float(sizes.max())
+    if small <= 0 or large < 100 * small:
+        return None
+    low, high = (names[int(i)] if names else f"shape {int(i)}" for i in (sizes.argmin(), sizes.argmax()))
+    return f"{high} is {large / small:.0f} times as large as {low}: are their units the same?"
+
+
+def _orientation(complex: Complex) -> str | None:
+    """Whether the longest axes of elongated shapes point in all directions."""
+    if complex.num_complexes < 5 or complex.dim not in (2, 3):
+        return None
+    points = complex.normalized("center").points
+    outer = points[:, :, None] * points[:, None, :]
+    moments = outer.new_zeros(complex.num_complexes, complex.dim, complex.dim).index_add(0, complex.batch, outer)
+    values, vectors = torch.linalg.eigh(moments)
+    longest = vectors[(values[:, -1] > 1.5 * values[:, -2]), :, -1]
+    if len(longest) < max(5, complex.num_complexes // 2):
+        return None
+    aligned = float(torch.linalg.eigvalsh((longest[:, :, None] * longest[:, None, :]).mean(dim=0))[-1])
+    if aligned > (1 + 1 / complex.dim) / 2:
+        return None
+    return "The shapes are elongated, and their longest axes point in all directions. Unless that matters, align them first."
+
+
+def _meshes(complex: Complex, names: Sequence[str] | None) -> str | None:
+    """Surfaces with a boundary, or with edges of more than two triangles."""
+    if complex.dim != 3 or complex.max_dim != 2:
+        return None
+    triangles = complex.simplices[1]
+    corners = complex.points[triangles]
+    area = torch.linalg.vector_norm(torch.linalg.cross(corners[1] - corners[0], corners[2] - corners[0]), dim=1)
+    largest = torch.linalg.vector_norm(corners[1] - corners[0], dim=1).square()
+    thin = float((area < 1e-6 * largest).double().mean())
+    open_edges = complex.batch[_boundary(complex)[0]].unique()
+    parts = []
+    if len(open_edges):
+        first = int(open_edges[0])
+        example = names[first] if names else f"shape {first}"
+        count = "1 mesh has" if len(open_edges) == 1 else f"{len(open_edges)} meshes have"
+        parts.append(f"{count} open edges ({example}): gaps count as holes")
+    if thin > 0.01:
+        parts.append(f"{thin:.0%} of the triangles are degenerate")
+    return f"{'; '.join(parts)}." if parts else None
+
+
+def _boundary(complex: Complex) -> Tensor:
+    """Edges ``[2, n]`` of exactly one triangle."""
+    triangles = complex.simplices[1]
+    sides = torch.cat([triangles[[0, 1]], triangles[[1, 2]], triangles[[0, 2]]], dim=1).sort(dim=0).values
+    keys = sides[0] * len(complex.points) + sides[1]
+    unique, counts = keys.unique(return_counts=True)
+    single = unique[counts == 1]
+    return torch.stack([single // len(complex.points), single % len(complex.points)])
