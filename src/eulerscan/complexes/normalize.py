@@ -85,11 +85,20 @@ def _masses(points: Tensor, columns: Tensor, bounds: Tensor) -> tuple[Tensor, Te
 
 def _measure(edges: Tensor) -> Tensor:
     """``[n]``: k! times the volume of the simplices with the edge vectors ``[k, n, dim]`` from one of their vertices."""
-    vectors = edges.transpose(0, 1)
-    if len(edges) == edges.shape[2]:
-        volume: Tensor = torch.linalg.det(vectors).abs()
+    # The last formula serves all cases, but factorizes a matrix for each simplex, which is slow.
+    square: Tensor
+    if len(edges) == 1:
+        square = edges[0].square().sum(dim=1)
+    elif edges.shape[::2] == (2, 2):
+        return (edges[0, :, 0] * edges[1, :, 1] - edges[0, :, 1] * edges[1, :, 0]).abs()
+    elif edges.shape[::2] == (2, 3):
+        square = torch.linalg.cross(edges[0], edges[1]).square().sum(dim=1)
+    elif edges.shape[::2] == (3, 3):
+        volume: Tensor = (torch.linalg.cross(edges[0], edges[1]) * edges[2]).sum(dim=1).abs()
         return volume
-    square: Tensor = torch.linalg.det(vectors @ vectors.transpose(1, 2))
+    else:
+        vectors = edges.transpose(0, 1)
+        square = torch.linalg.det(vectors @ vectors.transpose(1, 2))
     positive = square > 0  # the square root has no derivative at 0
     return torch.where(positive, torch.where(positive, square, 1.0).sqrt(), 0.0)
 
