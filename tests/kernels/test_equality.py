@@ -96,6 +96,29 @@ def test_ties_give_a_subgradient_that_no_order_changes(kernel, complex, seed):
     torch.testing.assert_close(gradient(reordered), gradient(complex), rtol=0, atol=1e-11)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("count", [1, 3000])  # by windows, by moments
+@pytest.mark.parametrize(
+    ("height", "scale"), [(1e20, 1.0), (1.0, 1e20), (-3e7, 1e12), (1e300, 1e-3), (1.0, 2.0**52), (2.0**60, 0.1)]
+)
+def test_ties_equal_the_reference_where_the_sigmoid_is_narrower_than_rounding(kernel, height, scale, count, dtype):
+    """The ends of the window round to the height itself, where the sigmoid is one half."""
+    if abs(height) > torch.finfo(dtype).max:
+        pytest.skip("beyond float32")
+    at = torch.tensor(height, dtype=dtype)
+    steps = [torch.nextafter(at, at.new_tensor(end)) for end in (-math.inf, math.inf)]
+    points = torch.stack([steps[0], at, steps[1]]).repeat(count)[:, None]
+    layout = (torch.empty(0, dtype=torch.long), torch.tensor([[0, len(points)]]), [])
+    weights = torch.linspace(0.5, 1.5, len(points), dtype=dtype)
+    tensors = [points, at.new_ones(1, 1), torch.stack([at - at.abs(), steps[0], at, steps[1]]), at.new_tensor(scale), weights]
+    expected = values_and_gradients(reference.ect, tensors, layout)
+    for name, value in values_and_gradients(KERNELS[kernel], tensors, layout).items():
+        size = float(expected[name].detach().abs().max())
+        rtol = 1e-4 if dtype == torch.float32 else 1e-9
+        torch.testing.assert_close(value, expected[name], rtol=rtol, atol=rtol * size, msg=lambda m, n=name: f"{n}: {m}")
+    assert 0.3 < float(expected["result"].detach()[0, 0, 2] / weights.sum()) < 0.55  # two thirds, were the ties counted in full
+
+
 @pytest.mark.parametrize("scale", [8.0, 200.0])
 @pytest.mark.parametrize("name", ["result", "points", "directions", "thresholds", "scale", "weights"])
 def test_float32_is_no_worse_than_the_dense_formula_in_float32(scale, name, generator):

@@ -97,7 +97,8 @@ def _block(
     with torch.no_grad():
         reach = SATURATION[heights.dtype] / scale  # 0 for the exact transform
         first = torch.searchsorted(thresholds, height - reach)
-        last = torch.searchsorted(thresholds, height + reach)
+        # A window holds both its ends, since rounding may move them to the height itself; that of the exact transform is empty.
+        last = torch.searchsorted(thresholds, height + reach, right=not bool(torch.isinf(scale)))
 
     jumps = heights.new_zeros(num_complexes * num_directions * (num_thresholds + 1))
     jumps = jumps.index_add(0, curve * (num_thresholds + 1) + last, coefficient)

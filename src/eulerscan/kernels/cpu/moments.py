@@ -52,6 +52,7 @@ from .windows import ThresholdGrid
 HALF_WIDTHS = (0.25, 0.375)
 VERTICES_PER_BIN = 0.5  # and per term: from this density on moments are faster than windows
 NONZERO_FRACTION = 8  # one vertex in eight is expected to have a nonzero coefficient if simplices may cancel the others
+RESOLUTION = 2.0**-49  # bins that are not wider than this fraction of the heights would lose digits to rounding
 MAX_TABLE_SIZE = 2**21  # numbers
 CHUNK = 128  # vertices at a time, so that their bins stay in the L1 cache
 MAX_CHUNKS = 16  # whose moments are summed in the dtype of the points before they are added in float64
@@ -91,7 +92,9 @@ def make_bins(grid: ThresholdGrid, like: NDArray[np.floating], max_vertices: int
     terms, half_width = (WIDTH, HALF_WIDTHS[0]) if like.itemsize == 4 else (2 * WIDTH, HALF_WIDTHS[1])
     count, density, min_vertices = 0, scale / (2 * half_width), np.inf
     lower = bounded[1] - reach - 1 / density
-    if grid.is_tabulated and num_thresholds and math.isfinite(lower):
+    largest = abs(bounded[1]) + abs(bounded[num_thresholds])
+    is_resolved = largest * RESOLUTION < 1 / density
+    if grid.is_tabulated and num_thresholds and math.isfinite(lower) and is_resolved:
         num_inner = math.ceil((bounded[num_thresholds] - bounded[1] + 2 * reach) * density)
         min_vertices = VERTICES_PER_BIN * terms * num_inner
         count = num_inner + 2 if max_vertices >= min_vertices else 0

@@ -3,6 +3,7 @@
 A vertex with coefficient c at height h adds c to every threshold from h on. In the smooth transform it rises as a sigmoid
 instead, which is evaluated only on the window of thresholds where it is neither 0 nor 1, eight thresholds at a time.
 Arrays over thresholds are padded by eight columns, and a window ends with the last group of eight that it enters.
+Both ends of a window belong to it: rounding may move them to the height itself, whose sigmoid is one half.
 
 The exponentials of all thresholds are tabulated, so that a vertex needs only one exponential of its own:
 
@@ -55,6 +56,7 @@ class ThresholdGrid(NamedTuple):
     density: float  # buckets per unit of height
     scale: float
     reach: float  # a sigmoid is saturated beyond this distance from its height; 0 for the exact transform
+    above: float  # the same upward, -inf for the exact transform, so that the window up to height + above is empty
     center: float
     decay: NDArray[np.float64]  # [1, H + 8], exp(-scale (threshold - center))
     is_tabulated: bool  # whether ``decay`` holds for all heights
@@ -89,19 +91,21 @@ def make_grid(thresholds: NDArray[np.floating], scale: float, saturation: float)
         for j in range(count):
             decay[0, j] = math.exp(-scale * (bounded[1 + j] - center))
     factors, slopes = np.ones((1, WIDTH)), np.zeros((1, WIDTH))
+    reach = saturation / scale
+    above = reach if reach > 0 else -np.inf
     return ThresholdGrid(
-        bounded, padded, buckets, density, scale, saturation / scale, center, decay, is_tabulated, factors, slopes
+        bounded, padded, buckets, density, scale, reach, above, center, decay, is_tabulated, factors, slopes
     )  # fmt: skip
 
 
 @inner
 def _tabulate_window(
-    decay: NDArray[np.float64], bounded: NDArray[np.float64], scale: float, reach: float, height: float, first: int
+    decay: NDArray[np.float64], bounded: NDArray[np.float64], scale: float, above: float, height: float, first: int
 ) -> None:
     """Set ``decay`` to exp(-scale (threshold - height)) from ``first`` to the last group of eight in the window."""
-    while first < len(bounded) - 2 and bounded[1 + first] < height + reach:
+    while first < len(bounded) - 2 and bounded[1 + first] <= height + above:
         for j in range(first, first + WIDTH):
-            within = j < len(bounded) - 2 and bounded[1 + j] < height + reach
+            within = j < len(bounded) - 2 and bounded[1 + j] <= height + above
             decay[0, j] = math.exp(scale * (height - bounded[1 + j])) if within else 0.0
         first += WIDTH
 
@@ -151,7 +155,7 @@ def _compute_factors(factors, field, v, scale, center):
 @inner
 def accumulate(curves, jumps, field, width, grid):
     """Add all vertices of a field to ``curves [8, H + 8]``, and to ``jumps [H + 8, 8]`` where they saturate."""
-    bounded, _, buckets, density, scale, reach, center, decay, is_tabulated, factors, _ = grid
+    bounded, _, buckets, density, scale, reach, above, center, decay, is_tabulated, factors, _ = grid
     last, one = len(bounded) - 2, broadcast(1.0)
     for v in range(len(field)):
         lanes = _nonzero_lanes(field, v, width)
@@ -165,11 +169,11 @@ def accumulate(curves, jumps, field, width, grid):
             coefficient = np.float64(field[v, COEFFICIENT + lane])
             height = np.float64(field[v, HEIGHT + lane])
             j = _first_at_or_above(bounded, buckets, density, height - reach)
-            if item(bounded, 1 + j) < height + reach:
+            if item(bounded, 1 + j) <= height + above:
                 if not is_tabulated:
-                    _tabulate_window(decay, bounded, scale, reach, height, j)
+                    _tabulate_window(decay, bounded, scale, above, height, j)
                 factor = broadcast(factors[0, lane])
-                while j < last and item(bounded, 1 + j) < height + reach:
+                while j < last and item(bounded, 1 + j) <= height + above:
                     exponential = multiply(factor, load(decay, 0, j))
                     sigmoid = divide(broadcast(coefficient), add(one, exponential))
                     store(curves, lane, j, add(load(curves, lane, j), sigmoid))
@@ -184,7 +188,7 @@ def backpropagate(gradients, block_gradient, curve_gradient, field, origin, widt
     Adds to the ``gradients`` of points, thresholds and scale that are needed; those of the thresholds lack a factor ``scale``.
     The gradient of the directions ``block [dim, 8]`` is added to ``block_gradient [dim, 8]``, if that is not empty.
     """
-    bounded, thresholds, buckets, density, scale, reach, center, decay, is_tabulated, factors, slopes = grid
+    bounded, thresholds, buckets, density, scale, reach, above, center, decay, is_tabulated, factors, slopes = grid
     point_gradient, threshold_gradient, needs_grid = gradients.points, gradients.thresholds, len(gradients.scale) > 0
     last, one = len(bounded) - 2, broadcast(1.0)
     scale_gradient = 0.0
@@ -204,13 +208,13 @@ def backpropagate(gradients, block_gradient, curve_gradient, field, origin, widt
                 slopes[0, lane] = scale_gradient = math.nan
                 continue
             j = _first_at_or_above(bounded, buckets, density, height - reach)
-            if not item(bounded, 1 + j) < height + reach:
+            if not item(bounded, 1 + j) <= height + above:
                 continue
             if not is_tabulated:
-                _tabulate_window(decay, bounded, scale, reach, height, j)
+                _tabulate_window(decay, bounded, scale, above, height, j)
             factor = broadcast(factors[0, lane])
             sum, moment = broadcast(0.0), broadcast(0.0)
-            while j < last and item(bounded, 1 + j) < height + reach:
+            while j < last and item(bounded, 1 + j) <= height + above:
                 exponential = multiply(factor, load(decay, 0, j))
                 sigmoid = divide(one, add(one, exponential))
                 slope = multiply(load(curve_gradient, lane, j), multiply(exponential, multiply(sigmoid, sigmoid)))
@@ -240,7 +244,7 @@ def backpropagate_to_coefficients(field, curve_gradient, suffix_sums, width, gri
 
     ``suffix_sums [8, H + 8]`` holds the sums of ``curve_gradient`` from each threshold on.
     """
-    bounded, _, buckets, density, scale, reach, center, decay, is_tabulated, factors, _ = grid
+    bounded, _, buckets, density, scale, reach, above, center, decay, is_tabulated, factors, _ = grid
     last, one = len(bounded) - 2, broadcast(1.0)
     for v in range(len(field)):
         if is_tabulated:
@@ -250,11 +254,11 @@ def backpropagate_to_coefficients(field, curve_gradient, suffix_sums, width, gri
             if lane < width:
                 height = np.float64(field[v, HEIGHT + lane])
                 j = _first_at_or_above(bounded, buckets, density, height - reach)
-                if item(bounded, 1 + j) < height + reach:
+                if item(bounded, 1 + j) <= height + above:
                     if not is_tabulated:
-                        _tabulate_window(decay, bounded, scale, reach, height, j)
+                        _tabulate_window(decay, bounded, scale, above, height, j)
                     factor = broadcast(factors[0, lane])
-                    while j < last and item(bounded, 1 + j) < height + reach:
+                    while j < last and item(bounded, 1 + j) <= height + above:
                         exponential = multiply(factor, load(decay, 0, j))
                         gradient += sum_lanes(divide(load(curve_gradient, lane, j), add(one, exponential)))
                         j += WIDTH
