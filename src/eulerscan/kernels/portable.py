@@ -85,7 +85,7 @@ def _block(
     points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, parts: list[Level], num_complexes: int
 ) -> Tensor:
     heights = heights_of(points, directions)  # [V, T]
-    coefficients = _collapse(heights.detach(), parts)  # [V, T]
+    coefficients = collapse(heights.detach(), parts)  # [V, T]
     num_directions, num_thresholds = len(directions), len(thresholds)
 
     # A vertex with coefficient zero adds nothing to the curves, but its weights may still need gradients.
@@ -116,7 +116,7 @@ def _block(
     return result + heights.new_zeros(num_complexes, num_directions).index_add(0, parts[0].owner, nan).unsqueeze(-1)
 
 
-def _collapse(heights: Tensor, parts: list[Level]) -> Tensor:
+def collapse(heights: Tensor, parts: list[Level]) -> Tensor:
     """``[V, T]``: sum of the signed weights of the simplices whose top is this vertex in this direction."""
     coefficients = torch.zeros_like(heights)
     for level in parts:
