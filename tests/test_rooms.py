@@ -12,7 +12,7 @@ import eulerscan
 
 SOURCE = Path(eulerscan.__file__).parent
 ROOMS = (
-    *("_version", "_torch_internals", "_validation", "_imports", "_progress", "_storage", "_tables"),  # private helpers
+    *("_version", "_torch_internals", "_validation", "_imports", "_limits", "_progress", "_storage", "_tables"),  # private helpers
     *("kernels", "complexes", "directions", "rotations", "grid", "functional", "variants", "config"),  # core
     *("convert", "io"),  # shapes in and out
     *("nn", "fitting", "datasets", "training"),  # learn

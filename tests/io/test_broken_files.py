@@ -4,7 +4,6 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
-import trimesh
 from PIL import Image
 from writing import MESHES, PLY, RING, array, arrays, picture, save, written
 
@@ -175,9 +174,9 @@ def test_a_switch_of_images_is_on_or_off(name, value, tmp_path):
         es.read(written(tmp_path, "a.png", picture("png")), **{name: value})
 
 
-@pytest.mark.parametrize(("name", "library"), [("a.glb", "trimesh"), ("a.png", "PIL"), ("a.gml", "networkx")])
+@pytest.mark.parametrize(("name", "library"), [("a.ply", "trimesh"), ("a.png", "PIL"), ("a.gml", "networkx")])
 def test_a_missing_library_is_named_with_what_installs_it(name, library, tmp_path, monkeypatch):
-    content = {"a.glb": trimesh.creation.box().export(file_type="glb"), "a.png": picture("png"), "a.gml": "graph [ ]"}[name]
+    content = {"a.ply": PLY + "0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n", "a.png": picture("png"), "a.gml": "graph [ ]"}[name]
     for module in (library, f"{library}.Image"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ModuleNotFoundError, match=rf'This needs {library}.*pip install "eulerscan\[mesh\]"'):

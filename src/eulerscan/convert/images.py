@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .._imports import require
+from .._limits import check_bytes, max_bytes
 from .._validation import check_bool, check_choice
 from ..complexes import Complex, collate
 from . import contours
@@ -21,6 +22,14 @@ Pixels = Literal["cells", "vertices"]
 
 CONTOUR_FROM = 48
 """Images with a longer side than this have contours by default: their stairs of pixels would outweigh their shape."""
+
+_BLOCK = 2**18  # pixels at a time
+
+# Estimates of memory in bytes, rounded up.
+GRAY_BYTES = 8  # for a pixel of an image without transparency
+FLOAT_BYTES = 64  # for a pixel of an image with transparency, or of a volume
+STEP_BYTES = 200  # for a step between foreground and background, in contours and squares
+PIXEL_BYTES = {2: 400, 3: 1600}  # for a pixel or voxel of the foreground, as cells or vertices
 
 
 def from_image(
@@ -205,7 +214,8 @@ def _contour(mask: _Array, values: _Array | None, bound: float, filled: bool | N
     else:  # what was removed or filled lies on the other side of the level
         above, below = np.maximum(values, np.nextafter(bound, np.inf)), np.minimum(values, bound)
         field, level = np.where(mask, above, below), bound
-    vertices, triangles, _, _ = measure.marching_cubes(np.pad(field, 1, constant_values=field.min()), level)
+    outside = field.min() if field.min() < level else 2 * level - field.max()  # if all voxels are foreground
+    vertices, triangles, _, _ = measure.marching_cubes(np.pad(field, 1, constant_values=outside), level)
     points = torch.from_numpy(vertices.astype(np.float64) - 1).to(torch.get_default_dtype())
     return Complex(points, [torch.from_numpy(triangles.T.astype(np.int64))]).closure()
 
@@ -269,15 +279,57 @@ def _array(image: Any, name: str, invert: bool) -> _Array:
 
 
 def gray_pages(image: Any, *, background: float) -> list[_Array]:
-    """Grayscale arrays of all pages of a Pillow image. Transparent pixels show the background, 0 (black) to 1 (white)."""
-    if image.format != "TIFF" or getattr(image, "n_frames", 1) == 1:
+    """Grayscale arrays of all pages of a Pillow image. Transparent pixels show the background, 0 (black) to 1 (white).
+
+    The sizes that the image declares are checked against the limit of memory before its pixels are unpacked.
+    """
+    count = getattr(image, "n_frames", 1) if image.format == "TIFF" else 1
+    width, height = image.size
+    size = f"an image of {width} x {height} pixels" + f" and {count} pages" * (count > 1)
+    if count == 1:
+        plain = image.mode in ("1", "L", "P", "RGB") and not image.has_transparency_data
+        check_bytes(width * height * (GRAY_BYTES if plain else FLOAT_BYTES), size)
         return [_gray(image, background)]
-    shown, pages = image.tell(), []
-    for page in range(image.n_frames):
+    check_bytes(width * height * count * FLOAT_BYTES, size)
+    shown, pages, pixels = image.tell(), [], 0
+    for page in range(count):
         image.seek(page)
+        pixels += image.width * image.height
+        check_bytes(pixels * FLOAT_BYTES, f"an image of {page + 1} pages of different sizes")
         pages.append(_gray(image, background))
     image.seek(shown)
     return pages
+
+
+def plain_mask(image: _Array, *, threshold: float | None = None, invert: bool = False, **others: Any) -> _Array | None:
+    """The foreground, if :func:`from_image` with these arguments would not look at anything else; it takes less memory."""
+    if image.dtype.kind not in "bu" or any(others.get(name) for name in ("weighted", "blur", "resize")) or image.ndim != 2:
+        return None
+    return _above(image, _threshold(threshold, weighted=False), invert)
+
+
+def outline_bytes(
+    image: _Array,
+    *,
+    threshold: float | None = None,
+    weighted: bool = False,
+    outline: Outline = "auto",
+    pixels: Pixels = "cells",
+    resize: int | None = None,
+    invert: bool = False,
+    **others: Any,
+) -> int:
+    """An estimate of the memory in bytes that the simplices of an image take, for arguments of :func:`from_image`."""
+    if isinstance(resize, int):
+        return min(image.size, resize**image.ndim) * PIXEL_BYTES[image.ndim]
+    if (most := image.size * PIXEL_BYTES[image.ndim]) <= max_bytes():  # of small images nothing is counted
+        return most
+    mask = _above(image[None], _threshold(threshold, weighted), invert)[0]
+    squares_or_contours = image.ndim == 2 and not weighted and pixels == "cells"
+    if squares_or_contours or _by_contour(image[None], outline, weighted, pixels):
+        steps = sum(np.count_nonzero(np.diff(mask, axis=axis)) for axis in range(mask.ndim))
+        return int(steps + 2 * sum(mask.shape)) * STEP_BYTES
+    return int(np.count_nonzero(mask)) * PIXEL_BYTES[image.ndim]
 
 
 def stack_pages(pages: list[_Array]) -> _Array:
@@ -298,12 +350,24 @@ def has_light_corners(image: _Array) -> bool:
 def _gray(image: Any, background: float) -> _Array:
     transparent = image.mode in ("1", "L") and image.has_transparency_data
     if (image.mode in ("1", "L", "I", "F") or image.mode.startswith("I;16")) and not transparent:
-        return np.asarray(image)
+        return _pixels(image)
     if not image.has_transparency_data:
-        return np.asarray(image.convert("L"))
+        return _pixels(image.convert("L"))
     image = image.convert("RGBA")
     opacity = np.asarray(image.getchannel("A"), dtype=np.float64) / 255
     return background + (np.asarray(image.convert("L")) / 255 - background) * opacity  # exact for pixels of this color
+
+
+def _pixels(image: Any) -> _Array:
+    """``numpy.asarray``, in bands: Pillow would copy a large image twice."""
+    width, height = image.size
+    rows = max(1, _BLOCK // max(1, width))
+    if height <= 16 * rows:
+        return np.asarray(image)
+    pixels = np.empty((height, width), np.asarray(image.crop((0, 0, 1, 1))).dtype)
+    for top in range(0, height, rows):
+        pixels[top : top + rows] = np.asarray(image.crop((0, top, width, min(top + rows, height))))
+    return pixels
 
 
 def _values(array: _Array, invert: bool) -> _Array:
@@ -314,12 +378,13 @@ def _values(array: _Array, invert: bool) -> _Array:
 
 
 def _above(array: _Array, bound: float, invert: bool) -> _Array:
-    """``values > bound``, in blocks: 70,000 MNIST digits in floating point would take 440 MB."""
-    above = np.empty(array.shape, dtype=bool)
-    step = max(1, 2**22 // max(1, int(np.prod(array.shape[1:]))))
-    for i in range(0, len(array), step):
-        above[i : i + step] = _values(array[i : i + step], invert) > bound
-    return above
+    """``values > bound``, in blocks: an image of 13,000 x 13,000 pixels would take 1.4 GB in floating point."""
+    if array.dtype == np.bool_ and not invert and 0 <= bound < 1:
+        return array
+    flat, above = array.reshape(-1), np.empty(array.size, dtype=bool)
+    for i in range(0, array.size, _BLOCK):
+        above[i : i + _BLOCK] = _values(flat[i : i + _BLOCK], invert) > bound
+    return above.reshape(array.shape)
 
 
 def _threshold(threshold: float | None, weighted: bool) -> float:

@@ -2,6 +2,7 @@
 
 from .batch import Batch, read_many
 from .cache import read_all
+from .errors import ReadError
 from .formats import READABLE
 from .metadata import Metadata, read_metadata
 from .read import read
@@ -15,6 +16,7 @@ __all__ = [
     "Failure",
     "Listing",
     "Metadata",
+    "ReadError",
     "list_shapes",
     "read",
     "read_all",

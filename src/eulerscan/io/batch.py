@@ -78,7 +78,9 @@ def read_many(paths: Sequence[str | os.PathLike[str]], **options: Any) -> tuple[
     for i in meshes.keys() - (joined.positions if joined is not None else ()):
         try:
             shapes[i] = read(paths[i], **options)
-        except (ValueError, OSError) as error:  # the reason why the mesh is invalid
+        except ImportError:
+            raise
+        except Exception as error:  # the reason why the mesh is invalid
             errors[i] = error
     batches: dict[int, list[Batch]] = {} if joined is None else {joined.complex.dim: [joined]}
     for i, shape in sorted(shapes.items()):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
-from pathlib import Path
+import stat
 from typing import NamedTuple
+
+from .._limits import check_bytes, max_bytes
+from .errors import ReadError, describe_error
 
 EXTENSIONS = {
     **{f".{name}": name for name in ("obj", "ply", "off", "stl", "glb", "gltf", "npy", "npz", "xyz", "csv", "graphml", "gml")},
@@ -56,18 +60,39 @@ def load(path: str | os.PathLike[str]) -> File:
     """Read a file and detect its format: from the content, else from the extension."""
     try:
         with open(path, "rb", buffering=0) as file:
-            content = file.read()
+            content = _read(file)
+        format = detect(content)
+        if format not in _MESHES:
+            format = _check(content, format, os.path.splitext(path)[1].lower())
     except OSError:
         if is_specimen(path):
             return File(path, "specimen", b"")
         raise
-    format = detect(content)
-    if format not in _MESHES:
-        try:
-            format = _check(content, format, os.path.splitext(path)[1].lower())
-        except ValueError as error:
-            raise ValueError(f"{Path(path)}: {error}") from None
+    except (ValueError, MemoryError) as error:
+        raise ReadError(path, describe_error(error)) from None
     return File(path, format, content)
+
+
+def read_regular(path: str | os.PathLike[str]) -> bytes:
+    """The content of a file that another one refers to. A pipe might never end, so that only regular files are opened."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError(f"{os.path.basename(path)} is not a regular file.")
+    with open(path, "rb", buffering=0) as file:
+        return _read(file)
+
+
+def _read(file: io.FileIO) -> bytes:
+    """The content of a file, or of a pipe that the user names, within the limit of memory."""
+    state = os.fstat(file.fileno())
+    if stat.S_ISREG(state.st_mode):
+        check_bytes(state.st_size, "file")
+        return file.readall()
+    content, limit = bytearray(), max_bytes()
+    while chunk := file.read(2**20):
+        content += chunk
+        if len(content) > limit:
+            check_bytes(len(content), "file")
+    return bytes(content)
 
 
 def is_specimen(path: str | os.PathLike[str]) -> bool:

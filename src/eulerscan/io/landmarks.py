@@ -9,6 +9,7 @@ import errno
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -37,7 +38,7 @@ from .tables import (
 _Array = np.ndarray[Any, Any]
 _NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f\x7f]+")  # separators of paths, and control characters
 _DIMS = {"LM": 2, "LM3": 3}
-_TPS_ENTRY = re.compile(r"\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*")
+_TPS_KEY = re.compile(r"[A-Za-z]\w*")
 _IMAGE_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{1,3}$")  # not the end of "Sp. 1"
 _WIDE = re.compile(rb"[xX][._ -]?\d|\d[._ -]?[xX]")  # in the first bytes of every wide table, and of few others
 _COLUMN = re.compile(  # R turns 1.X into X1.X
@@ -55,7 +56,7 @@ def specimen_names(path: str | os.PathLike[str]) -> list[str]:
     """The names of the specimens in a file; none if the file holds a single shape or cannot be read."""
     try:
         specimens = _load_specimens(Path(path))
-    except (OSError, ValueError):  # reported when the file is read
+    except Exception:  # reported when the file is read
         specimens = None
     return list(specimens) if specimens is not None and len(specimens) > 1 else []
 
@@ -143,14 +144,14 @@ def parse_tps(text: str) -> dict[str, _Array]:
     found: list[_Specimen] = []
     first, ignored = "", True  # the key of the first specimen; whether lines belong to ignored entries, such as curves
     for number, line in lines:
-        match = _TPS_ENTRY.fullmatch(line)
-        if match is None:
+        key, equals, value = (part.strip() for part in line.partition("="))
+        if not equals or not _TPS_KEY.fullmatch(key):
             if ignored:
                 continue
             raise ValueError(
                 f"line {number} must not be a landmark after the {len(found[-1].points)} declared, got {_got(line)}."
             )
-        key, value = match[1].upper(), match[2]
+        key = key.upper()
         ignored = key not in _DIMS
         if not ignored:
             first = first or key
@@ -231,7 +232,8 @@ def parse_wide_table(text: str) -> dict[str, _Array] | None:
     if has_row_names(rows, len(titles)):
         titles = ["", *titles]
     check_widths(rows, len(titles), "header")
-    columns = {titles.index(title): f"a number for {title}" for title in coordinates}
+    position = {title: i for i, title in enumerate(titles)}  # the titles of coordinates are unique
+    columns = {position[title]: f"a number for {title}" for title in coordinates}
     before = [(titles[i], [row.cells[i] for row in rows]) for i in range(min(columns))]
     names = choose_names(*(cells for _, cells in sorted(before, key=_name_rank)), count=len(rows))
     points = parse_numbers(rows, columns, decimal_comma=separator in (";", "\t")).reshape(len(rows), -1, dim)
@@ -251,18 +253,23 @@ def _wide_columns(titles: Sequence[str]) -> tuple[list[str], int]:
 
     There are none if the table has fewer than two landmarks, or columns x and y, which :func:`read_table` reads.
     """
-    found: dict[tuple[int, str], list[str]] = {}
+    found: dict[tuple[int, str], str] = {}
+    repeated: Counter[tuple[int, str]] = Counter()
     for title in titles:
         if match := _COLUMN.fullmatch(title):
-            found.setdefault((int(match["number"] or match["before"]), match["axis"] or match["after"]), []).append(title)
+            axis, number, before, after = match["axis"], match["number"], match["before"], match["after"]
+            key = (int(number or before), axis or after)
+            repeated.update([key] if key in found else [])
+            found[key] = title
     numbers, axes = sorted({number for number, _ in found}), sorted({axis for _, axis in found})
     if len(numbers) < 2 or axes[:2] != ["x", "y"] or {"x", "y"} <= set(titles):
         return [], 0
-    for number in numbers:
-        for axis in axes:
-            if (count := len(found.get((number, axis), ()))) != 1:
-                raise ValueError(
-                    f"header must have {' and '.join(axes)} once for every landmark, got {count or 'no'} {axis}{number}. "
-                    "If a line is a point and not a specimen, rename the columns."
-                )
-    return [title for _, (title,) in sorted(found.items())], len(axes)
+    if repeated or len(found) != len(numbers) * len(axes):
+        expected = [(number, axis) for number in numbers for axis in axes]
+        number, axis = next(key for key in expected if key in repeated or key not in found)
+        count = 1 + repeated[number, axis] if (number, axis) in found else "no"
+        raise ValueError(
+            f"header must have {' and '.join(axes)} once for every landmark, got {count} {axis}{number}. "
+            "If a line is a point and not a specimen, rename the columns."
+        )
+    return [found[key] for key in sorted(found)], len(axes)

@@ -18,6 +18,7 @@ from ..convert.trimesh import Part, assemble
 from .formats import File
 
 _Array = np.ndarray[Any, Any]
+_LONGEST = 100  # characters of a number
 
 
 def read_obj(file: File, *, merge: bool = True, dtype: torch.dtype | None = None) -> Complex:
@@ -47,13 +48,21 @@ def _vertices(content: bytes) -> tuple[_Array, _Array]:
     matches = list(re.finditer(rb"^[ \t]*v[ \t]+([^\r\n#]*)", content, re.MULTILINE))
     if not matches:
         raise ValueError("file holds no vertices: truncated, or not an OBJ file.")
+    words = [word for match in matches for word in match[1].split()[:3]]
     try:
-        rows = np.array([match[1].split()[:3] for match in matches]).astype(np.float64)
+        coordinates = _array(words).astype(np.float64)
     except ValueError:
-        rows = np.empty((0, 0))
-    if rows.ndim != 2 or rows.shape[1] != 3:
+        coordinates = np.empty(0)
+    if len(coordinates) != 3 * len(matches):
         raise ValueError("every vertex must have three coordinates.")
-    return np.array([match.start() for match in matches]), rows
+    return np.array([match.start() for match in matches]), coordinates.reshape(-1, 3)
+
+
+def _array(words: list[bytes]) -> _Array:
+    """An array of words, all of which take the space of the longest."""
+    if max(map(len, words), default=0) > _LONGEST:
+        raise ValueError("too long for a number")
+    return np.array(words, dtype=np.bytes_)
 
 
 def _elements(content: bytes, name: bytes, starts: _Array) -> list[_Array]:
@@ -69,7 +78,7 @@ def _elements(content: bytes, name: bytes, starts: _Array) -> list[_Array]:
     for size in np.unique(sizes):
         chosen = np.flatnonzero(sizes == size)
         try:
-            numbers = np.array([entries[i] for i in chosen]).astype(np.int64)
+            numbers = _array([word for i in chosen for word in entries[i]]).astype(np.int64).reshape(len(chosen), -1)
         except ValueError:
             raise ValueError("faces and lines must consist of vertex numbers.") from None
         before = np.searchsorted(starts, [matches[i].start() for i in chosen])[:, None]

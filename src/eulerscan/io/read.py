@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from ..complexes import Complex
 from .arrays import read_arrays
+from .errors import ReadError, describe_error
 from .formats import IMAGES, File, load
+from .gltf import read_gltf
 from .graphs import read_graph
 from .images import IMAGE_OPTIONS, read_image
 from .landmarks import read_landmarks, read_specimen
@@ -19,7 +20,8 @@ from .tables import read_table
 
 # The reader of each format, and its options besides dtype.
 READERS: dict[str, tuple[Callable[..., Complex], tuple[str, ...]]] = {
-    **dict.fromkeys(("ply", "off", "stl", "glb", "gltf"), (read_mesh, ("merge",))),
+    **dict.fromkeys(("ply", "off", "stl"), (read_mesh, ("merge",))),
+    **dict.fromkeys(("glb", "gltf"), (read_gltf, ("merge",))),
     "obj": (read_obj, ("merge",)),
     **dict.fromkeys(("npy", "npz"), (read_arrays, ())),
     "xyz": (read_table, ()),
@@ -56,12 +58,14 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
         options: Options of the format, and ``dtype`` of the coordinates. Default: ``torch.get_default_dtype()``.
 
     Raises:
-        ValueError: The file is invalid. The message is ``<path>: <reason>``.
+        ReadError: The file is damaged, not a shape, or needs more memory than ``EULERSCAN_MAX_BYTES``. It is a ``ValueError``
+            whose message is ``<path>: <reason>``.
         TypeError: The format has no such option, or a switch is not a bool.
         OSError: The file cannot be opened.
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> file = Path(tempfile.mkdtemp()) / "points.csv"
         >>> _ = file.write_text("x,y\\n0,0\\n1,0\\n0,1\\n", encoding="utf-8")
         >>> read(file)
@@ -80,8 +84,12 @@ def parse(file: File, **options: Any) -> Complex:
         complex = reader(file, **options)
         if not len(complex.points):
             raise ValueError("file has no triangle with three distinct vertices.")
-    except (ValueError, IndexError) as error:
-        raise ValueError(f"{Path(file.path)}: {error}") from None
-    except (MemoryError, OverflowError) as error:
-        raise ValueError(f"{Path(file.path)}: file declares impossible sizes ({error}).") from None
+    except ImportError:
+        raise
+    except Exception as error:  # parsers raise errors of any type for damaged files
+        if isinstance(error, OSError) and error.errno is not None:  # of the system
+            raise
+        if isinstance(error, TypeError) and options.keys() - {"dtype"}:  # an option of the wrong type
+            raise
+        raise ReadError(file.path, describe_error(error)) from None
     return complex

@@ -7,6 +7,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,12 +99,19 @@ def find_separator(lines: _Lines) -> str | None:
     first = re.sub('"[^"]*"', "", lines[0][1])
     if ";" in first:
         return ";"
-    if "\t" in first and not re.search(r",\s*\t|\t\s*,", first):
+    if "\t" in first and not _has_tab_beside_comma(first):
         # Tabs equal spaces between numbers, but not if text contains spaces, or numbers contain commas.
         words = next((line for _, line in lines if "," in line), lines[0][1]).split()
         if any(_parse_number(word) is None for word in words):  # quotes, too
             return "\t"
     return "," if "," in first else None
+
+
+def _has_tab_beside_comma(line: str) -> bool:
+    """Whether only white space is between a tab and a comma. A regular expression would take quadratic time."""
+    pieces = line.split(",")
+    after = any("\t" in piece[: len(piece) - len(piece.lstrip())] for piece in pieces[1:])
+    return after or any("\t" in piece[len(piece.rstrip()) :] for piece in pieces[:-1])
 
 
 def split_cells(line: str, separator: str | None) -> list[str]:
@@ -193,6 +201,10 @@ def check_widths(rows: Sequence[Row], width: int, reference: str) -> None:
 
 def parse_numbers(rows: Sequence[Row], columns: dict[int, str], *, decimal_comma: bool) -> _Array:
     """``[rows, columns]``: the numbers in some columns, given with the description for errors."""
+    cells = [row.cells[i] for row in rows for i in columns]
+    with suppress(ValueError):  # found again below, with its line
+        if not any("_" in cell for cell in cells):
+            return np.array(list(map(float, cells))).reshape(len(rows), len(columns))
     numbers = []
     for row in rows:
         for column, description in columns.items():

@@ -178,5 +178,5 @@ def _check_directions(directions: Tensor, dim: int) -> None:
         raise TypeError(f"directions must be a torch.Tensor of floating point, got {got}.")
     if directions.ndim != 2 or directions.shape[1] != dim or not len(directions):
         raise ValueError(f"directions must have shape [T, {dim}] for dim={dim}, got {list(directions.shape)}.")
-    if not bool(torch.isfinite(directions).all()):
+    if not directions.is_meta and not bool(torch.isfinite(directions).all()):
         raise ValueError(f"directions must be finite, got {directions[~torch.isfinite(directions)][0].item()}.")
