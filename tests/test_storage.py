@@ -1,11 +1,26 @@
+import errno
 import os
+import socket
 import subprocess
 import sys
 import textwrap
+from contextlib import contextmanager
 
 import pytest
 
-from eulerscan._storage import replacing
+from eulerscan._storage import locked, naming, remove_stale, replacing
+
+
+@contextmanager
+def another_process(code, *arguments):
+    """A process that runs the code, prints a line, and is killed when the block ends."""
+    command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_a_file_appears_whole(tmp_path):
@@ -57,20 +72,21 @@ def test_where_nothing_can_be_written_the_writer_is_not_asked(tmp_path):
     assert caught.value.filename == str(path)
 
 
+HALF_WRITTEN = """
+    import pathlib, sys, time
+    from eulerscan._storage import replacing
+    with replacing(pathlib.Path(sys.argv[1])) as partial:
+        partial.write_text("half")
+        print("ready", flush=True)
+        time.sleep(60)
+"""
+
+
 def test_a_process_killed_half_way_leaves_the_old_file(tmp_path):
     path = tmp_path / "file.txt"
     path.write_text("old")
-    code = f"""
-        import pathlib, sys, time
-        from eulerscan._storage import replacing
-        with replacing(pathlib.Path({str(path)!r})) as partial:
-            partial.write_text("half")
-            print("written", flush=True)
-            time.sleep(60)
-    """
-    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "written\n"
-        process.kill()
+    with another_process(HALF_WRITTEN, path):
+        assert len(list(tmp_path.iterdir())) == 2
     assert path.read_text() == "old"
 
 
@@ -79,3 +95,68 @@ def test_new_files_have_the_usual_permissions(tmp_path):
     with replacing(tmp_path / "ours") as partial:
         partial.write_text("")
     assert os.stat(tmp_path / "ours").st_mode == os.stat(tmp_path / "usual").st_mode
+
+
+def test_a_library_that_hides_its_files_does_not_hide_ours(tmp_path):
+    (tmp_path / "usual").write_text("")
+    with replacing(tmp_path / "ours") as partial:
+        partial.unlink()
+        os.close(os.open(partial, os.O_CREAT | os.O_WRONLY, 0o600))  # as safetensors does
+    assert os.stat(tmp_path / "ours").st_mode == os.stat(tmp_path / "usual").st_mode
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_full_disk_is_named_by_the_file_that_was_written(number, tmp_path):
+    path = tmp_path / "file.txt"
+    for context in (replacing, naming):
+        with pytest.raises(OSError, match="file.txt") as caught, context(path):
+            raise OSError(number, os.strerror(number))
+        assert caught.value.errno == number
+    with pytest.raises(PermissionError, match="other"), naming(path):
+        raise PermissionError(errno.EACCES, "denied", "other")
+    with pytest.raises(OSError, match="^of reading$"), naming(path):  # perhaps of another file
+        raise OSError("of reading")
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path):
+    path = tmp_path / "file.txt"
+    with another_process(HALF_WRITTEN, path):
+        remove_stale(tmp_path.glob(".*.partial"))
+        assert len(list(tmp_path.iterdir())) == 1
+    remove_stale([*tmp_path.glob(".*.partial"), tmp_path / "removed meanwhile"])
+    assert list(tmp_path.iterdir()) == []
+
+
+LOCKED = """
+    import pathlib, sys, time
+    from eulerscan._storage import locked
+    with locked(pathlib.Path(sys.argv[1])):
+        print("ready", flush=True)
+        time.sleep(60)
+"""
+
+
+def test_a_lock_names_its_holder_and_ends_with_it(tmp_path):
+    path = tmp_path / "run" / ".lock"
+    with another_process(LOCKED, path) as process:
+        with pytest.raises(BlockingIOError, match=rf"run is in use by process {process.pid} on {socket.gethostname()}\."):
+            with locked(path):
+                pass
+        process.kill()
+        process.wait()
+        assert path.exists()  # killed: it could not remove it
+        with locked(path):
+            assert str(os.getpid()) in path.read_text()
+    assert not path.exists()
+
+
+def test_a_lock_holds_within_a_process_and_ends_with_an_error(tmp_path):
+    def fail():
+        with locked(tmp_path / ".lock"), pytest.raises(BlockingIOError, match=str(os.getpid())), locked(tmp_path / ".lock"):
+            pass
+        with locked(tmp_path / ".lock"):
+            raise RuntimeError("inside")
+
+    with pytest.raises(RuntimeError, match="inside"):
+        fail()
+    assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .._storage import replacing
+from .._storage import naming, replacing
 
 Pair = tuple[int, int]
 
@@ -37,7 +37,7 @@ class PairwiseCheckpoint:
     def add(self, pair: Pair, value: float) -> None:
         """Append a finished pair."""
         self.values[pair] = value
-        with self.path.open("a", encoding="utf-8") as file:
+        with naming(self.path), self.path.open("a", encoding="utf-8") as file:
             file.write(self._line(pair, value))
 
     def remove(self) -> None:
