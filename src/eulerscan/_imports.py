@@ -1,12 +1,13 @@
-"""Optional dependencies, imported on use."""
+"""Imports on use: optional dependencies, and numba."""
 
 from __future__ import annotations
 
 import gc
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 
@@ -57,3 +58,14 @@ def hidden(module: str) -> Iterator[None]:
         yield
     finally:
         del sys.modules[module]
+
+
+@cache
+def compiled(function: Callable[..., Any]) -> Any:
+    """A function compiled by numba on first use, not at import; once per machine if numba's cache is writable."""
+    from numba import njit
+
+    try:
+        return njit(nogil=True, cache=True)(function)
+    except RuntimeError:
+        return njit(nogil=True)(function)

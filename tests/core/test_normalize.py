@@ -7,7 +7,7 @@ import torch
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.complexes.normalize import centroids
+from eulerscan.complexes.centroids import can_compile, centroids
 
 
 def refined(complex, chosen):
@@ -109,3 +109,21 @@ def test_the_largest_norm_is_one_and_weights_do_not_count():
     weighted = torus.with_weights(torch.rand(len(torus.points)))
     assert math.isclose(float(torus.normalized().largest_norms()), 1.0, rel_tol=1e-6)
     torch.testing.assert_close(weighted.normalized().points, torus.normalized().points)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_the_compiled_loop_equals_the_torch_operations(dim, dtype, generator):
+    """They take turns by whether a gradient is needed. The batch has clouds, graphs, surfaces, solids, empty complexes."""
+    shapes = []
+    for top in (0, 1, 2, 3):
+        points = 5 * torch.randn(12, dim, dtype=dtype, generator=generator) + 100
+        columns = torch.stack([torch.randperm(12, generator=generator)[: top + 1] for _ in range(9)], dim=1)
+        shapes.append(es.Complex(points, [columns] if top else []).closure())
+    flat = es.Complex(torch.ones(3, dim, dtype=dtype), [torch.tensor([[0], [1], [2]])]).closure()
+    batch = es.collate([*shapes, es.Complex(torch.zeros(0, dim, dtype=dtype)), flat])
+    assert can_compile(batch.packed)
+    fast = centroids(batch.packed, batch.batch, batch.simplices)
+    tracked = batch.packed._replace(points=batch.points.clone().requires_grad_())
+    assert not can_compile(tracked)
+    torch.testing.assert_close(fast, centroids(tracked, batch.batch, batch.simplices).detach(), rtol=1e-10, atol=0)

@@ -20,7 +20,8 @@ from .._validation import (
 )
 from ..kernels.layout import owners, split_simplices, split_weights
 from . import simplices as simplex
-from .normalize import Normalize, normalized, segment_max
+from .centroids import segment_max
+from .normalize import Normalize, normalized
 from .packed import Packed, join, pack, take
 
 Extend = Literal["max", "min", "mean"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._imports import compiled
 from .._torch_internals import is_forward_mode, is_wrapped
 from ..kernels.layout import split_simplices, split_weights
 
@@ -188,18 +188,8 @@ def ragged_gather(values: Tensor, starts: Tensor, sizes: Tensor, shifts: Tensor 
     result = values.new_empty(total, *values.shape[1:])
     shifts = torch.zeros_like(starts) if shifts is None else shifts
     arrays = (values.view(-1), starts * width, sizes * width, shifts, result.view(-1))
-    _compiled()(*(array.numpy() for array in arrays))
+    compiled(_copy)(*(array.numpy() for array in arrays))
     return result
-
-
-@cache
-def _compiled() -> Any:
-    from numba import njit  # on first use, not at import
-
-    try:
-        return njit(nogil=True, cache=True)(_copy)
-    except RuntimeError:  # no writable cache directory
-        return njit(nogil=True)(_copy)
 
 
 def _copy(

@@ -7,13 +7,12 @@ convex for a convex shape. Components and holes are those of the pixels.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from .._imports import require
+from .._imports import compiled, require
 from ..complexes import Complex
 
 _Array = np.ndarray[Any, Any]
@@ -44,8 +43,8 @@ def polygons(mask: _Array, values: _Array | None = None, level: float = 0.5) -> 
         >>> polygon.outer.min(axis=0).round(2).tolist(), polygon.outer.max(axis=0).round(2).tolist(), len(polygon.holes)
         ([-0.0, -0.0], [7.0, 7.0], 1)
     """
-    padded = np.pad(mask.astype(np.uint8, copy=False), 1)
-    inside, outside, bounds = _compiled("_trace")(padded)
+    padded = np.pad(np.asarray(mask, np.bool_).view(np.uint8), 1)
+    inside, outside, bounds = compiled(_trace)(padded)
     if not len(inside):
         return []
     left, right = inside.astype(np.float64) - 1, outside.astype(np.float64) - 1
@@ -59,7 +58,7 @@ def polygons(mask: _Array, values: _Array | None = None, level: float = 0.5) -> 
     steps = right - left
     low = np.clip(crossing - TOLERANCE, MARGIN, 1 - MARGIN)[:, None]
     high = np.clip(crossing + TOLERANCE, MARGIN, 1 - MARGIN)[:, None]
-    points, ends, is_hole = _compiled("_tighten")(left + low * steps, left + high * steps, bounds)
+    points, ends, is_hole = compiled(_tighten)(left + low * steps, left + high * steps, bounds)
     rings = [points[begin:end] for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
     owner = _components(inside, outside, bounds, is_hole, padded.shape[1])
     found_polygons = {i: Polygon(ring, []) for i, ring in enumerate(rings) if not is_hole[i]}
@@ -110,16 +109,6 @@ def _components(inside: _Array, outside: _Array, bounds: _Array, is_hole: _Array
         before = contours[np.searchsorted(keys, row * width + column - 1) - 1]
         owner[i] = owner[before]
     return owner
-
-
-@cache
-def _compiled(name: str) -> Any:
-    from numba import njit  # on first use, not at import
-
-    try:
-        return njit(nogil=True, cache=True)(globals()[name])
-    except RuntimeError:  # no writable cache directory
-        return njit(nogil=True)(globals()[name])
 
 
 def _trace(mask: _Array) -> tuple[_Array, _Array, _Array]:
