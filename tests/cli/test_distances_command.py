@@ -311,12 +311,29 @@ def test_the_picture_puts_similar_shapes_side_by_side(run, folder, tmp_path):
     assert sum(a != b for a, b in pairwise(kinds)) == 1
 
 
+def test_folders_are_groups_and_the_order_is_written(run, folder, tmp_path):
+    for kind in ("ring", "path"):
+        (folder / kind).mkdir()
+        for file in folder.glob(f"{kind}-*.npz"):
+            file.rename(folder / kind / file.name)
+    out, _ = run("distances", folder, "-o", tmp_path / "d.csv", "--plot", tmp_path / "d.pdf")
+    assert "its order in" in out
+    rows = list(csv.DictReader((tmp_path / "d.order.csv").read_text().splitlines()))
+    assert sorted(row["name"] for row in rows) == sorted(matrix(tmp_path / "d.csv")[0])
+    assert all(row["group"] == row["name"].split("/")[0] for row in rows)
+    assert sum(a["group"] != b["group"] for a, b in pairwise(rows)) == 1
+    _, err = run("distances", folder, "-o", tmp_path / "e.csv", "--plot", tmp_path / "d.svg", status=2)
+    assert "d.order.csv exists already" in err
+    _, err = run("distances", folder, "-o", tmp_path / "f.order.csv", "--plot", tmp_path / "f.png", status=2)
+    assert "--output must differ" in err
+
+
 def test_one_shape_and_many_shapes_can_be_drawn():
     draw_distances(torch.zeros(1, 1), ["alone"]).draw_without_rendering()
     points = torch.arange(100.0)
     figure = draw_distances((points[:, None] - points).abs(), [f"shape {i}" for i in range(100)])
     figure.draw_without_rendering()
-    assert figure.axes[1].get_xlabel() == "shape, in the order of the dendrogram"
+    assert figure.axes[1].get_xlabel() == "100 shapes, in the order of the dendrogram"
 
 
 def test_slips_are_named(run, folder, tmp_path):

@@ -17,6 +17,14 @@ def test_a_page_is_written(run, tmp_path):
     assert "a box" in (tmp_path / "box.html").read_text(encoding="utf-8")
 
 
+def test_the_axis_that_is_up_is_guessed_and_said(run, tmp_path):
+    for extension in ("obj", "ply"):
+        trimesh.creation.box().export(tmp_path / f"box.{extension}")
+    for name, up, text in (("box.obj", "auto", "y up"), ("box.obj", "z", "z up"), ("box.ply", "auto", "z up")):
+        run("explore", tmp_path / name, "-o", tmp_path / "box.html", "--up", up, "--overwrite")
+        assert f"drawn with {text}" in (tmp_path / "box.html").read_text(encoding="utf-8")
+
+
 def test_two_runs_write_the_same_page(run, tmp_path):
     np.save(tmp_path / "cloud.npy", np.random.default_rng(0).normal(size=(9, 2)))
     for name in ("a.html", "b.html"):

@@ -52,6 +52,19 @@ def test_weights_scale_and_units_reach_the_figure(run, shapes, tmp_path):
         assert f"<!-- {label} -->" in text or f"{label} -->" in text
 
 
+def test_files_that_usually_have_y_up_are_drawn_so(run, shapes, tmp_path):
+    trimesh.creation.cone(1, 2).export(shapes / "cone.obj")
+    options = ["--dpi", 40, "--num-directions", 12, "--num-thresholds", 10, "--overwrite"]
+    for name, up, title, said in (
+        ("cone.obj", "auto", "y", True),
+        ("cone.obj", "z", "z", False),
+        ("sphere.ply", "auto", "z", False),
+    ):
+        out, _ = run("plot", shapes / name, "-o", tmp_path / "figure.svg", "--up", up, *options)
+        assert ("--up z" in out) == said
+        assert f"shape, {title} up -->" in (tmp_path / "figure.svg").read_text()
+
+
 def test_two_runs_write_the_same_file(run, shapes, tmp_path):
     figures = [tmp_path / f"{i}.svg" for i in range(2)]
     for figure in figures:

@@ -12,6 +12,7 @@ from drawing import random_complex
 import eulerscan as es
 from eulerscan import testing
 from eulerscan.explorer import MAX_SIMPLICES, page, write_page
+from eulerscan.plot.transforms import image_directions
 
 FLAGS = [
     "--headless",
@@ -239,9 +240,9 @@ def test_a_restarted_sweep_runs_once(visit):
     assert steps == 1
 
 
-@pytest.mark.parametrize("kind", ["graph", "mesh"])
-def test_a_click_on_the_transform_selects_direction_and_height(kind, visit):
-    shown = visit(SHAPES[kind]())
+@pytest.mark.parametrize(("kind", "up"), [("graph", "z"), ("mesh", "z"), ("mesh", "y")])
+def test_a_click_on_the_transform_selects_direction_and_height(kind, up, visit):
+    shown = visit(SHAPES[kind](), up=up)
     settle(shown)
     left, top, right, bottom = shown.evaluate("window.explorer.transformLayout.box")
     position = {"x": left + 0.75 * (right - left), "y": top + 0.25 * (bottom - top)}
@@ -251,7 +252,32 @@ def test_a_click_on_the_transform_selects_direction_and_height(kind, visit):
     rows, row = shown.evaluate("[window.explorer.image.rows, window.explorer.row]")
     assert abs(row - rows // 4) <= 2  # a row is less than a pixel
     direction = torch.tensor(shown.evaluate("window.explorer.direction"))
-    assert direction @ es.directions.uniform(rows, len(direction))[row] > 0.999  # sliders have a step of one degree
+    directions = image_directions(rows, len(direction), up).float()
+    assert direction @ directions[row] > 0.999  # sliders have a step of one degree
+
+
+def test_the_axis_that_is_up_changes_the_view_but_no_number(visit):
+    shape, heights = SHAPES["mesh"](), [-0.5, 0.0, 0.5]
+    pages = [visit(shape, up=up) for up in "zy"]
+    ups = [shown.evaluate("window.explorer.stage.view()[1]") for shown in pages]
+    assert [max(range(3), key=lambda axis: up[axis]) for up in ups] == [2, 1]
+    directions = es.directions.fibonacci(9).tolist()
+    code = "([directions, heights]) => directions.map((d) => window.explorer.sweep.curve(d, heights))"
+    curves = [shown.evaluate(code, [directions, heights]) for shown in pages]
+    assert curves[0] == curves[1]
+    for shown, top in zip(pages, ([0, 0, 1], [0, 1, 0]), strict=True):
+        shown.locator("#elevation").fill("90")
+        assert shown.evaluate("window.explorer.direction") == top
+
+
+def test_one_outlier_does_not_take_the_colors_of_the_page(monkeypatch):
+    values = torch.ones(5, 100, dtype=torch.float64)
+    values[0, 0] = 40
+    monkeypatch.setattr(es.ECTConfig, "transform", lambda *_: values[None])
+    data = json.loads(
+        page(torch.rand(3, 2), name="spike", config=es.ECTConfig(5, 100)).split('id="data">')[1].split("</script>")[0]
+    )
+    assert data["limits"] == [0, 1]
 
 
 def test_the_name_of_a_file_cannot_break_the_page(visit):

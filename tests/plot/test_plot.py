@@ -11,9 +11,11 @@ from eulerscan import plot
 from eulerscan.complexes.boundary import occurrences, outer_triangles
 from eulerscan.grid import radius_of
 from eulerscan.plot import overview, shapes
-from eulerscan.plot.distances import draw_distances
+from eulerscan.plot.distances import draw_distances, save_distances
 from eulerscan.plot.fits import animate, draw_fit
 from eulerscan.plot.overview import draw_overview
+from eulerscan.plot.training import draw_confusion
+from eulerscan.plot.transforms import direction_axis, image_directions
 
 mpl.use("Agg")
 
@@ -97,8 +99,112 @@ def test_a_transform_has_its_angles_beside_it():
     directions = es.directions.circle(6)
     transform = es.ect(square(2), directions, es.thresholds(9))[0]
     ax = plot.plot_transform(transform, axes(), thresholds=es.thresholds(9), directions=directions)
-    assert list(ax.images[0].get_extent()[2:]) == [330, -30]
+    assert list(ax.images[0].get_extent()[2:]) == [5.5, -0.5]
     assert ax.get_ylabel() == "direction (°)"
+    assert ax.get_yticks().tolist() == pytest.approx([0, 1.5, 3, 4.5])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "90", "180", "270"]
+    (image,) = plot.plot_transform(transform.flip(0), axes(), directions=directions.flip(0)).images
+    assert (image.get_array() == transform.numpy()).all()  # in whatever order the rows are given
+
+
+@pytest.mark.parametrize("up", ["y", "z"])
+def test_neighboring_rows_of_a_transform_in_space_are_neighbors_on_the_sphere(up):
+    for directions, largest in ((es.directions.fibonacci(200, dtype=torch.float64), 50), (image_directions(183, 3, up), 40)):
+        order = direction_axis(directions, up).order
+        assert sorted(order.tolist()) == list(range(len(directions)))
+        sorted_ = directions[order]
+        angles = torch.rad2deg(torch.arccos((sorted_[1:] * sorted_[:-1]).sum(dim=1).clamp(-1, 1)))
+        assert angles.median() < 20
+        assert angles.max() < largest
+
+
+@pytest.mark.parametrize("up", ["y", "z"])
+def test_images_in_space_have_five_rings(up):
+    directions = image_directions(183, 3, up)
+    torch.testing.assert_close(directions.norm(dim=1), torch.ones(183, dtype=torch.float64))
+    order, ticks, labels, bounds, label = direction_axis(directions, up)
+    assert order.tolist() == list(range(183))
+    assert labels == ["72", "36", "0", "−36", "−72"]
+    assert ticks == [18, 55, 92, 128.5, 164.5]
+    assert bounds == [36.5, 73.5, 110.5, 146.5]
+    assert f"from {up}" in label
+    heights = directions[:, "xyz".index(up)]
+    assert torch.rad2deg(torch.arcsin(heights[[0, 37, 74, 182]])).tolist() == pytest.approx([72, 36, 0, -72])
+
+
+def test_the_axis_of_other_directions_has_latitudes():
+    directions = es.directions.fibonacci(300)
+    values = torch.rad2deg(torch.arcsin(directions[:, 2:])).expand(-1, 5)
+    ax = plot.plot_transform(values, axes(), directions=directions)
+    shown = ax.images[0].get_array()[:, 0]
+    assert len(ax.get_yticks()) == 5
+    for row, label in zip(ax.get_yticks(), ax.get_yticklabels(), strict=True):
+        around = shown[int(row) - 3 : int(row) + 4].mean()
+        assert abs(around - float(label.get_text().replace("−", "-"))) < 8
+
+
+def test_one_outlier_does_not_take_the_colors():
+    usual = torch.arange(-5.0, 6.0).repeat(20, 20)
+    spike = usual.clone()
+    spike[3, 4] = 400
+    assert plot.color_limits(spike) == (-5, 5)
+    assert plot.color_limits(usual, usual, 50 * usual) == (-5, 5)  # one shape of three
+    assert plot.color_limits(usual, 2 * usual) == (-10, 10)
+    rare = (torch.arange(1000) == 7).float().view(10, 100)
+    assert plot.color_limits(rare) == (0, 1)  # almost all values are zero
+    assert plot.color_limits(torch.zeros(3, 3)) == (0, 0)
+
+
+def test_values_beyond_the_colors_are_said():
+    values = torch.ones(20, 20)
+    values[0, :2] = torch.tensor([40.0, -30.0])
+    for draw in (plot.plot_transform, lambda t, a: plot.plot_polar(t, es.thresholds(20), a)):
+        bar = draw(values, axes("polar" if draw is not plot.plot_transform else None)).figure.axes[1]
+        assert bar._colorbar.extend == "both"
+        assert "values from −30 to 40" in bar.get_ylabel()
+    assert plot.plot_transform(torch.ones(3, 3), axes()).figure.axes[1]._colorbar.extend == "neither"
+
+
+@pytest.mark.parametrize("up", ["y", "z"])
+def test_the_axis_that_is_up_points_up(up):
+    ax = plot.plot_shape(torch.eye(3), axes("3d"), up=up)
+    ax.figure.canvas.draw()
+    transform = ax.get_proj()
+    heights = [(transform @ [*point, 1])[1] / (transform @ [*point, 1])[3] for point in np.vstack([np.eye(3), np.zeros(3)])]
+    assert np.argmax(heights[:3]) == "xyz".index(up)
+    assert heights["xyz".index(up)] > heights[3]
+
+
+def test_the_axis_that_is_up_is_guessed_from_the_format():
+    assert [plot.guess_up(f"a/b.{extension}") for extension in ("obj", "OFF", "glb", "ply", "stl", "npz")] == [*"yyyzzz"]
+
+
+def test_filled_regions_have_no_lines_inside():
+    """Between triangles or pixels that are drawn one by one, antialiasing leaves lines."""
+    shape = es.convert.from_image(torch.ones(9, 13), outline="pixels")
+    shape = es.Complex(shape.points @ torch.tensor([[0.96, 0.28], [-0.28, 0.96]]), shape.simplices[1:])
+    inside = drawn(shape)
+    height, width = inside.shape
+    middle = inside[height // 2 - 40 : height // 2 + 40, width // 2 - 40 : width // 2 + 40]
+    assert middle.max() == middle.min() < 1
+
+
+def test_the_outline_of_triangles_winds_around_their_union():
+    rng = np.random.default_rng(0)
+    points, triangles = rng.normal(size=(12, 2)), rng.integers(0, 12, (3, 25))
+    triangles = triangles[:, (np.diff(np.sort(triangles, axis=0), axis=0) > 0).all(axis=0)]  # overlapping, of any orientation
+    outline = shapes._path([points[ring] for ring in shapes.outline_rings(points, triangles)])
+    samples = rng.normal(size=(400, 2))
+    covered = np.zeros(len(samples), dtype=bool)
+    for corners in points[triangles.T]:
+        covered |= mpl.path.Path(corners).contains_points(samples)
+    winding = np.zeros(len(samples))
+    for polygon in outline.to_polygons():
+        around = polygon[None] - samples[:, None]
+        angles = np.unwrap(np.arctan2(around[..., 1], around[..., 0]), axis=1)
+        winding += (angles[:, -1] - angles[:, 0]) / (2 * np.pi)
+    assert ((winding.round() != 0) == covered).all()
+    assert 20 < covered.sum() < 380
 
 
 def test_the_polar_view_has_directions_as_angles_and_thresholds_as_radii():
@@ -242,6 +348,92 @@ def test_confusions_show_their_counts():
     assert sorted(text.get_text() for text in ax.texts) == ["1", "5", "7"]
 
 
+def texts_overlap(texts) -> bool:
+    boxes = [text.get_window_extent() for text in texts]
+    return any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_seventy_classes_are_readable():
+    rng = np.random.default_rng(0)
+    counts = np.diag(rng.integers(20, 40, 70)) + (rng.random((70, 70)) < 0.02) * rng.integers(1, 9, (70, 70))
+    counts[5, 6] = 17
+    classes = [f"species {i}" for i in range(70)]
+    figure = draw_confusion(torch.tensor(counts), classes)
+    figure.canvas.draw()
+    (ax,) = figure.axes
+    labels = ax.get_yticklabels()
+    assert [label.get_text() for label in labels] == classes
+    assert not texts_overlap(labels)
+    assert not texts_overlap(ax.get_xticklabels())
+    assert min(label.get_fontsize() for label in labels) >= 6
+    (listed,) = (text.get_text() for text in ax.texts if "most confused" in text.get_text())
+    assert listed.splitlines()[2] == f"species 5 → species 6: 17 of {counts[5].sum()}"
+    assert len(listed.splitlines()) == 22
+    small = plot.plot_confusion(torch.tensor(counts), classes, axes())  # not large enough for all
+    small.figure.canvas.draw()
+    assert not texts_overlap(small.get_yticklabels())
+    assert not small.texts
+
+
+def test_a_few_classes_need_no_list():
+    figure = draw_confusion(torch.tensor([[5, 1], [0, 7]]), ("cat", "dog"))
+    assert [text.get_text() for text in figure.axes[0].texts] == ["5", "1", "7"]
+
+
+def test_groups_are_a_strip_with_a_legend():
+    points = torch.tensor([0.0, 10, 1, 11, 2])
+    figure = draw_distances((points[:, None] - points).abs(), list("abcde"), groups=["low", "high", "low", "high", "low"])
+    figure.canvas.draw()
+    tree, matrix, _, strip = figure.axes
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["high", "low"]
+    order = [label.get_text() for label in matrix.get_yticklabels()]
+    colors = {name: tuple(color) for name, color in zip(order, strip.images[0].get_array()[:, 0], strict=True)}
+    assert colors["a"] == colors["c"] == colors["e"] != colors["b"] == colors["d"]
+    assert "average linkage" in tree.get_xlabel()
+    for beside in (tree, strip):  # rows are beside their leaves
+        assert beside.get_window_extent().y0 == pytest.approx(matrix.get_window_extent().y0, abs=1)
+        assert beside.get_window_extent().y1 == pytest.approx(matrix.get_window_extent().y1, abs=1)
+    assert not texts_overlap(matrix.get_yticklabels())
+
+
+def test_many_groups_have_a_column_each():
+    points = torch.rand(140)
+    groups = [f"species {i % 70}" for i in range(140)]
+    figure = draw_distances((points[:, None] - points).abs(), [f"{i}" for i in range(140)], groups=groups)
+    figure.canvas.draw()
+    columns = figure.axes[3]
+    assert len(columns.get_xticklabels()) == 70
+    assert not texts_overlap(columns.get_xticklabels())
+    assert not figure.legends
+
+
+def test_one_outlier_does_not_take_the_colors_of_distances():
+    points = torch.tensor([0.0, 1, 2, 3, 4, 5, 100])
+    figure = draw_distances((points[:, None] - points).abs(), list("abcdefg"))
+    assert figure.axes[1].images[0].get_clim() == (0, 5)
+    assert figure.axes[2]._colorbar.extend == "max"
+    assert "1 shape is farther, up to 100" in figure.axes[2].get_ylabel()
+
+
+def test_the_order_is_written_beside_the_figure(tmp_path):
+    points = torch.tensor([0.0, 10, 1])
+    names = ["a/=1", "b/2", "a/3"]
+    table = save_distances((points[:, None] - points).abs(), names, tmp_path / "tree.png")
+    assert table == tmp_path / "tree.order.csv"
+    header, *rows = table.read_text("utf-8").splitlines()
+    assert header == "position,name,group"
+    assert sorted(row.split(",")[1] for row in rows) == sorted(names)
+    assert [row.split(",")[0] for row in rows] == ["1", "2", "3"]
+    assert {tuple(row.split(",")[1:]) for row in rows} == {("a/=1", "a"), ("b/2", "b"), ("a/3", "a")}
+
+
+def test_fonts_of_pdf_files_are_embedded_as_truetype(tmp_path):
+    plot.save(plot.plot_curves(torch.rand(2, 3), es.thresholds(3), axes()).figure, tmp_path / "a.pdf")
+    content = (tmp_path / "a.pdf").read_bytes()
+    assert b"/FontFile2" in content
+    assert b"/Type3" not in content
+
+
 def test_dollar_signs_in_names_are_no_formulas():
     name = r"a$\bad$.csv"
     draw_distances(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), [name, "b"]).canvas.draw()
@@ -288,11 +480,12 @@ def test_without_axes_there_are_new_ones():
     [
         (lambda: plot.plot_shape(torch.rand(3, 4)), "shape must be .* got points of dimension 4"),
         (lambda: plot.plot_shape(torch.rand(2, 3, 2)), "shape must be one complex .* got 2"),
+        (lambda: plot.plot_shape(torch.rand(3, 3), axes("3d"), up="x"), "up must be .* got 'x'"),
         (lambda: plot.plot_directions(torch.rand(3, 5)), "directions must be .* got dimension 5"),
         (lambda: plot.plot_polar(torch.rand(2, 3), es.thresholds(3), axes()), "ax must be polar axes, .* got rectilinear"),
         (
-            lambda: plot.plot_transform(torch.rand(2, 3), axes(), directions=torch.rand(2, 3)),
-            r"directions must be .* got shape \[2, 3\]",
+            lambda: plot.plot_transform(torch.rand(2, 3), axes(), directions=torch.rand(2, 4)),
+            r"directions must be .* got shape \[2, 4\]",
         ),
         (lambda: plot.plot_transform(torch.rand(1, 2, 3), axes()), r"transform .*\[T, H\].*got shape \[1, 2, 3\]. Choose one"),
         (

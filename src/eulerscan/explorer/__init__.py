@@ -11,7 +11,7 @@ import json
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -19,12 +19,15 @@ from torch import Tensor
 
 from .. import directions as spheres
 from .._storage import replacing
+from .._validation import check_choice
 from .._version import __version__
 from ..complexes import Complex, Shape, as_complex
 from ..complexes.boundary import occurrences, outer_triangles
 from ..complexes.normalize import Normalize
 from ..complexes.simplices import NAMES, faces
 from ..config import ECTConfig
+from ..plot.figures import Up
+from ..plot.transforms import color_limits, direction_axis, image_directions
 
 MAX_SIMPLICES = 1_000_000
 """Largest number of simplices, vertices included, of a page.
@@ -49,15 +52,17 @@ def page(
     *,
     name: str,
     config: ECTConfig = ECTConfig(num_directions=360, num_thresholds=128),  # noqa: B008
+    up: Up = "z",
 ) -> str:
     """HTML page to explore one shape in the plane or in space.
 
     Args:
         shape: One :class:`Complex`, or anything :func:`as_complex` understands, with at most :data:`MAX_SIMPLICES` simplices.
         name: Name of the shape; any text.
-        config: How the shape is transformed. The image has one row per direction and one column per threshold. The default
-            radius is that of the shape. The page computes the exact transform, so only the grid, the radius and ``normalize``
-            may differ from the defaults.
+        config: How the shape is transformed. The image has one row per direction, in space on rings about the axis that points
+            up, and one column per threshold. The default radius is that of the shape. The page computes the exact transform,
+            so only the grid, the radius and ``normalize`` may differ from the defaults.
+        up: The axis that points up, in space. No number depends on it.
 
     Example:
         >>> text = page(torch.rand(5, 2), name="five points")
@@ -65,7 +70,7 @@ def page(
         ('<!DOCTYPE html>', True)
     """
     name = name.encode("utf-8", "replace").decode()  # file names may contain surrogates
-    data = describe(shape, name=name, config=config)
+    data = describe(shape, name=name, config=config, up=up)
     folder = resources.files(__package__) / "page"
     parts = {
         "title": html.escape(f"{name} · eulerscan"),
@@ -81,8 +86,9 @@ def page(
 
 
 @torch.no_grad()
-def describe(shape: Shape, *, name: str, config: ECTConfig) -> dict[str, Any]:
+def describe(shape: Shape, *, name: str, config: ECTConfig, up: Up = "z") -> dict[str, Any]:
     """The data of a page, JSON-serializable, with arrays in base64."""
+    check_choice(up, "up", get_args(Up))
     if config != ECTConfig(config.num_directions, config.num_thresholds, config.radius, normalize=config.normalize):
         raise ValueError(
             f"config must be that of the exact transform (only grid, radius and normalize may be set), got {config}."
@@ -90,6 +96,9 @@ def describe(shape: Shape, *, name: str, config: ECTConfig) -> dict[str, Any]:
     normalize, complex = config.normalize, _checked(shape).normalized(config.normalize)
     config = replace(config.with_radius_of(complex), normalize=None)
     weights = complex.weights
+    directions = image_directions(config.num_directions, complex.dim, up)
+    axis = direction_axis(directions, up)
+    transform = config.transform(complex, directions)[0]
     levels = [
         {
             "rows": rows,
@@ -102,8 +111,9 @@ def describe(shape: Shape, *, name: str, config: ECTConfig) -> dict[str, Any]:
     ]
     return {
         "name": name,
-        "facts": _facts(complex, normalize),
+        "facts": _facts(complex, normalize) + ("" if complex.dim == 2 else f"; drawn with {up} up"),
         "dim": complex.dim,
+        "up": up,
         "radius": config.radius,
         "weighted": weights is not None,
         "points": _encode(complex.points, "float64"),
@@ -111,9 +121,11 @@ def describe(shape: Shape, *, name: str, config: ECTConfig) -> dict[str, Any]:
         "levels": levels,
         "drawn": {name: _encode(indices, "uint32") for name, indices in _drawn(complex).items()},
         "circle": _encode(spheres.circle(360, dtype=torch.float64), "float64"),
-        "directions": _encode(config.directions(complex.dim), "float64"),
+        "directions": _encode(directions, "float64"),
+        "rows": {"ticks": axis.ticks, "labels": axis.tick_labels, "bounds": axis.bounds, "label": axis.label},
         "thresholds": _encode(config.thresholds(), "float64"),
-        "transform": _encode(config.transform(complex)[0], "float32"),
+        "transform": _encode(transform, "float32"),
+        "limits": color_limits(transform),
     }
 
 
@@ -137,7 +149,8 @@ def _checked(shape: Shape) -> Complex:
 def _facts(complex: Complex, normalize: Normalize | None) -> str:
     names = ["vertices", *(NAMES.get(rows, f"{rows - 1}-simplices") for rows in complex.rows)]
     counts = [f"{n:,} {name}" for n, name in zip(complex.counts, names, strict=True)]
-    coordinates = {"unit_ball": "centered and scaled to the unit ball", "center": "centered, in the units of the file"}
+    ball = "centered and scaled to the unit ball"
+    coordinates = {"unit_ball": ball, "vertices": ball, "center": "centered, in the units of the file"}
     weighted = "" if complex.weights is None else "weighted, "
     space = "the plane" if complex.dim == 2 else "space"
     return f"{', '.join(counts)}; {weighted}in {space}, {coordinates.get(normalize or '', 'in the units of the file')}"

@@ -1,71 +1,163 @@
-"""Plot of a distance matrix, with a dendrogram."""
+"""Plot of a distance matrix, with a dendrogram and the groups of the shapes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from torch import Tensor
 
 from .._imports import require
-from .figures import SEQUENTIAL, escape_math, figure
+from .._storage import replacing
+from .._tables import comma_separated
+from .figures import CATEGORICAL, SEQUENTIAL, figure, save, short_label
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MAX_LABELS = 80  # more are not readable
-MAX_LABEL_LENGTH = 28
+LINKAGE = "average"
+MAX_NAMES = 80  # more are not readable
+OUTLIER = 3.0  # a shape is one if its median distance is so many times the usual one
 
 
-def draw_distances(distances: Tensor, names: Sequence[str], *, label: str = "distance") -> Figure:
+class Clustering(NamedTuple):
+    """A hierarchical clustering by average linkage."""
+
+    order: list[int]  # of the leaves: similar shapes are neighbors
+    linkage: Any | None  # as scipy has it; None for a single shape
+
+
+def save_distances(
+    distances: Tensor, names: Sequence[str], path: Path, *, groups: Sequence[str] | None = None, label: str = "distance"
+) -> Path:
+    """Save :func:`draw_distances` and, beside it, a table of the shapes in its order. Returns the path of the table."""
+    found, table = cluster(distances), order_path(path)
+    groups = folders(names) if groups is None else groups
+    picture = draw_distances(distances, names, groups=groups, label=label, clustering=found)
+    if len(names) > MAX_NAMES:
+        picture.axes[1].set_xlabel(f"{len(names)} shapes, in the order of the dendrogram; names in {table.name}")
+    save(picture, path)
+    rows = [[1 + i, names[k], groups[k] if groups else ""] for i, k in enumerate(found.order)]
+    with replacing(table) as partial:
+        partial.write_text(comma_separated(["position", "name", "group"], rows), encoding="utf-8")
+    return table
+
+
+def order_path(path: Path) -> Path:
+    """The table beside a figure: its name with .order.csv."""
+    return path.with_suffix(".order.csv")
+
+
+def draw_distances(
+    distances: Tensor,
+    names: Sequence[str],
+    *,
+    groups: Sequence[str] | None = None,
+    label: str = "distance",
+    clustering: Clustering | None = None,
+) -> Figure:
     """Plot a distance matrix, ordered by hierarchical clustering (average linkage), with its dendrogram.
+
+    Distances of outliers, shapes whose median distance is more than three times the usual one, are beyond the color limits if
+    they would leave all others in one color.
 
     Args:
         distances: ``[N, N]``, symmetric.
         names: Names of the shapes. More than 80 are not shown.
+        groups: Group of each shape. Up to 8 are a strip of colors with a legend, more have a column each.
         label: Label of the colorbar.
+        clustering: From :func:`cluster`. Default: computed.
     """
-    count, named = len(names), len(names) <= MAX_LABELS
-    side = 2.4 + 0.17 * count if named else 7.0
-    side = min(max(side, 4.0), 15.0)
-    picture = figure(side * 1.45 + 0.4, side)
-    order, linkage = _cluster(distances)
-    left, right = (
-        picture.subplots(1, 2, width_ratios=(1, 4), sharey=False) if linkage is not None else (None, picture.subplots())
-    )
-    if left is not None:
-        hierarchy = require("scipy.cluster.hierarchy", extra="mesh")
-        hierarchy.dendrogram(
-            linkage, orientation="left", ax=left, no_labels=True, color_threshold=0, above_threshold_color="0.25"
-        )
-        left.set_ylim(10 * count, 0)  # scipy places a leaf every ten units, the first at the bottom
-        left.set(xlabel="cluster\ndistance", yticks=[])
-        for lines in left.collections:
-            lines.set_linewidth(1.0 if named else 0.4)
-        left.spines[["top", "left", "right"]].set_visible(False)
+    order, linkage = clustering or cluster(distances)
+    count, named = len(names), len(names) <= MAX_NAMES
+    kinds = sorted(set(groups)) if groups else []
+    in_columns = len(kinds) > len(CATEGORICAL)
+    side = min(max(0.16 * count, 3.0), 13.0) if named else 7.0
+    margin = 0.07 * max(len(short_label(name)) for name in names) if named else 0.0
+    widths = [0.22 * side + 0.6, 0.13 * len(kinds) if in_columns else 0.02 * side + 0.05, side]
+    picture = figure(sum(widths) - (0 if kinds else widths[1]) + margin + 1.3, side + max(0.5, margin) + 0.4 * bool(kinds))
+    spec = picture.add_gridspec(1, 3, width_ratios=widths) if kinds else picture.add_gridspec(1, 2, width_ratios=widths[::2])
+    if linkage is not None:
+        _draw_tree(picture.add_subplot(spec[0]), linkage, count, named)
     matrix = distances[order][:, order].numpy()
-    image = right.imshow(matrix, cmap=SEQUENTIAL, vmin=0, vmax=matrix.max() or 1.0, interpolation="nearest", aspect="equal")
-    picture.colorbar(image, ax=right, label=label, fraction=0.05, pad=0.02, location="right")
+    limit, num_outliers = _color_limit(matrix)
+    right = picture.add_subplot(spec[-1])
+    # Without equal aspect, the rows are beside the leaves of the tree.
+    image = right.imshow(matrix, cmap=SEQUENTIAL, vmin=0, vmax=limit or 1.0, interpolation="nearest", aspect="auto")
+    if num_outliers:
+        label += f"\n({num_outliers} {'shape is' if num_outliers == 1 else 'shapes are'} farther, up to {matrix.max():.3g})"
+    picture.colorbar(image, ax=right, label=label, fraction=0.05, pad=0.02, extend="max" if num_outliers else "neither")
+    right.yaxis.tick_right()
+    right.yaxis.set_label_position("right")
     if named:
-        labels = [escape_math(_shorten(names[i])) for i in order]
+        labels = [short_label(names[i]) for i in order]
         right.set_xticks(range(count), labels, rotation=90, fontsize=7)
         right.set_yticks(range(count), labels, fontsize=7)
         right.set(xlabel="shape", ylabel="shape")
     else:
-        right.set(xlabel="shape, in the order of the dendrogram", ylabel="shape, in the order of the dendrogram")
+        right.set(xticks=[], yticks=[], xlabel=f"{count} shapes, in the order of the dendrogram")
+    if groups and kinds:
+        _draw_groups(picture.add_subplot(spec[1]), [kinds.index(groups[i]) for i in order], kinds)
     return picture
 
 
-def _cluster(distances: Tensor) -> tuple[list[int], object | None]:
-    """Order of the leaves, in which similar shapes are neighbors, and the linkage matrix."""
+def cluster(distances: Tensor) -> Clustering:
+    """Hierarchical clustering by average linkage."""
     if len(distances) < 2:
-        return list(range(len(distances))), None
+        return Clustering(list(range(len(distances))), None)
     hierarchy = require("scipy.cluster.hierarchy", extra="mesh")
     condensed = require("scipy.spatial.distance", extra="mesh").squareform(distances.double().numpy(), checks=False)
     # The optimal order of the leaves takes cubic time.
-    linkage = hierarchy.linkage(condensed, method="average", optimal_ordering=len(distances) <= 500)
-    return hierarchy.leaves_list(linkage).tolist(), linkage
+    linkage = hierarchy.linkage(condensed, method=LINKAGE, optimal_ordering=len(distances) <= 500)
+    return Clustering(hierarchy.leaves_list(linkage).tolist(), linkage)
 
 
-def _shorten(name: str) -> str:
-    return name if len(name) <= MAX_LABEL_LENGTH else "…" + name[1 - MAX_LABEL_LENGTH :]
+def folders(names: Sequence[str]) -> list[str] | None:
+    """The folder of each shape, if there are several.
+
+    >>> folders(["rings/0.ply", "boxes/0.ply"]), folders(["0.ply", "1.ply"])
+    (['rings', 'boxes'], None)
+    """
+    found = [Path(name).parent.as_posix() for name in names]
+    return found if len(set(found)) > 1 else None
+
+
+def _draw_tree(ax: Axes, linkage: Any, count: int, named: bool) -> None:
+    hierarchy = require("scipy.cluster.hierarchy", extra="mesh")
+    hierarchy.dendrogram(linkage, orientation="left", ax=ax, no_labels=True, color_threshold=0, above_threshold_color="0.25")
+    ax.set_ylim(10 * count, 0)  # scipy places a leaf every ten units, the first at the bottom
+    ax.set(xlabel=f"cluster distance\n({LINKAGE} linkage)", yticks=[])
+    ax.locator_params(axis="x", nbins=3)
+    for lines in ax.collections:
+        lines.set_linewidth(1.0 if named else 0.4)
+    ax.spines[["top", "left", "right"]].set_visible(False)
+
+
+def _draw_groups(ax: Axes, numbers: Sequence[int], kinds: Sequence[str]) -> None:
+    """A strip of colors with a legend; or a column per group, if there are more than colors."""
+    colors = np.array(require("matplotlib.colors", extra="plot").to_rgba_array(CATEGORICAL))
+    labels = [short_label(kind) for kind in kinds]
+    if len(kinds) <= len(colors):
+        ax.imshow(colors[numbers][:, None], aspect="auto", interpolation="nearest")
+        ax.set(xticks=[], yticks=[])
+        patch = require("matplotlib.patches", extra="plot").Patch
+        handles = [patch(color=color, label=name) for color, name in zip(colors, labels, strict=False)]
+        ax.figure.legend(handles=handles, loc="outside upper center", ncols=min(4, len(kinds)), frameon=False)  # type: ignore[union-attr]
+        return
+    cells = np.ones((len(numbers), len(kinds), 4))
+    cells[:, 1::2, :3] = 0.94  # every other column is gray, to follow it to its name
+    cells[range(len(numbers)), numbers] = colors[0]
+    ax.imshow(cells, aspect="auto", interpolation="nearest")
+    ax.set_xticks(range(len(kinds)), labels, rotation=90, fontsize=6)
+    ax.set(yticks=[], xlabel="group")
+
+
+def _color_limit(matrix: np.ndarray[Any, Any]) -> tuple[float, int]:
+    """The upper color limit, and the number of shapes beyond it."""
+    usual = np.median(matrix, axis=1)
+    usual = usual <= OUTLIER * np.median(usual)
+    limit, largest = float(matrix[np.ix_(usual, usual)].max(initial=0)), float(matrix.max(initial=0))
+    return (limit, int((~usual).sum())) if 0 < 2 * limit < largest else (largest, 0)

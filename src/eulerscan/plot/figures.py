@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from .._imports import require
 from .._storage import replacing
@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
+# Okabe and Ito (2008): colors that color blind readers tell apart.
+CATEGORICAL = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+MAX_LABEL_LENGTH = 28
+Up = Literal["y", "z"]
+"""The axis that points up in drawings of shapes in space."""
 
 
 def figure(*size: float) -> Figure:
@@ -47,9 +52,15 @@ def save(picture: Figure, path: Path | str, *, dpi: float = 200) -> None:
     path = Path(path)
     format = path.suffix.lower().removeprefix(".") or "png"
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": "eulerscan"}}.get(format)
-    # Without a salt, element ids of SVG files are random.
-    with require("matplotlib", extra="plot").rc_context({"svg.hashsalt": "eulerscan"}), replacing(path) as partial:
+    # Without a salt, element ids of SVG files are random. TrueType fonts are editable, and accepted by publishers.
+    style = {"svg.hashsalt": "eulerscan", "pdf.fonttype": 42}
+    with require("matplotlib", extra="plot").rc_context(style), replacing(path) as partial:
         picture.savefig(partial, format=format, dpi=dpi, metadata=metadata)
+
+
+def short_label(name: str) -> str:
+    """A name as plain text of a figure: the end of a long one, since names of files differ there."""
+    return escape_math(name if len(name) <= MAX_LABEL_LENGTH else "…" + name[1 - MAX_LABEL_LENGTH :])
 
 
 def escape_math(text: str) -> str:

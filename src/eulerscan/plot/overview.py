@@ -16,9 +16,9 @@ from .. import directions as spheres
 from .._imports import require
 from ..complexes import Complex
 from ..config import ECTConfig
-from .figures import escape_math, figure, save
+from .figures import Up, escape_math, figure, save
 from .shapes import plot_shape
-from .transforms import EULER, color_limits, plot_curves, plot_polar, plot_transform
+from .transforms import EULER, color_limits, image_directions, plot_curves, plot_polar, plot_transform
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,6 @@ _STYLE = {
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
     "axes.linewidth": 0.6,
-    "pdf.fonttype": 42,  # TrueType: editable, and accepted by publishers
 }
 
 
@@ -43,12 +42,15 @@ def draw_overview(
     path: Path | str,
     *,
     config: ECTConfig = ECTConfig(num_directions=180, num_thresholds=128),  # noqa: B008
+    up: Up | Sequence[Up] = "z",
     title: str | None = None,
     dpi: float = 300,
 ) -> None:
     """Save a figure with one row per shape, all with the same thresholds.
 
-    Shapes of the same kind (point clouds, graphs, meshes; weighted or not) have the same color limits.
+    Shapes of the same kind (point clouds, graphs, meshes; weighted or not) have the same color limits, which leave out
+    outliers (:func:`~eulerscan.plot.color_limits`). In space, directions are on rings about the axis that points up: evenly
+    spread over the sphere, neighboring rows would differ as much as any others.
 
     Args:
         shapes: One complex each, in the plane or in space.
@@ -56,15 +58,18 @@ def draw_overview(
         path: File. The extension decides the format: .png, .pdf, .svg, ...
         config: How shapes are transformed. The image has one row per direction and one column per threshold. The default
             radius is that of the largest shape.
+        up: The axis that points up in space, of all shapes or of each.
         title: Title of the figure.
         dpi: Dots per inch, for raster files and rasterized parts.
     """
     if config.variant == "channels":
         raise ValueError("config.variant must be ect, sect or superlevel for a figure, got 'channels'.")
     shapes = [shape.to(torch.float64).normalized(config.normalize) for shape in shapes]
-    unit = "radius of the shape = 1" if config.normalize == "unit_ball" else "units of the file"
+    unit = "radius of the shape = 1" if config.normalize in ("unit_ball", "vertices") else "units of the file"
     config = replace(config.with_radius_of(*shapes), normalize=None)  # the shapes are normalized already
-    transforms = [config.transform(shape)[0] for shape in shapes]
+    ups = [up] * len(shapes) if isinstance(up, str) else up
+    swept = [image_directions(config.num_directions, shape.dim, axis) for shape, axis in zip(shapes, ups, strict=True)]
+    transforms = [config.transform(shape, directions)[0] for shape, directions in zip(shapes, swept, strict=True)]
     # Point clouds count points, meshes components and holes: only shapes of the same kind are comparable.
     kinds = [(shape.dim, shape.max_dim, shape.weights is None) for shape in shapes]
     limits = {kind: color_limits(*(t for t, of in zip(transforms, kinds, strict=True) if of == kind)) for kind in kinds}
@@ -73,34 +78,32 @@ def draw_overview(
         picture = figure(10.2 if in_plane else 8.4, 2.5 * len(shapes) + (0.3 if title else 0))
         picture.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]
         rows = picture.subfigures(len(shapes), 1, squeeze=False)[:, 0]
-        for row, shape, kind, transform, name in zip(rows, shapes, kinds, transforms, names, strict=True):
+        for row, shape, kind, transform, name, up in zip(rows, shapes, kinds, transforms, names, ups, strict=True):
             row.suptitle(escape_math(name), x=0.01, ha="left")
-            _draw_row(row, shape, transform, limits[kind], config, f"threshold ({unit})")
+            _draw_row(row, shape, transform, limits[kind], config, up, f"threshold ({unit})")
         if title:
             picture.suptitle(escape_math(title), fontweight="bold")
         save(picture, path, dpi=dpi)
 
 
 def _draw_row(
-    row: Figure, shape: Complex, transform: Tensor, limits: tuple[float, float], config: ECTConfig, xlabel: str
+    row: Figure, shape: Complex, transform: Tensor, limits: tuple[float, float], config: ECTConfig, up: Up, xlabel: str
 ) -> None:
     plane, thresholds = shape.dim == 2, config.thresholds()
     euler = EULER if shape.weights is None else f"weighted {EULER}"
     widths = (1, 1.25, 1.1, 1.1) if plane else (1, 1.25, 1.1)
     spec = row.add_gridspec(1, len(widths), width_ratios=widths)
 
-    ax = plot_shape(shape, row.add_subplot(spec[0], projection=None if plane else "3d"), weight_bar=True)
-    ax.set(xlabel="x", ylabel="y", title="shape")
+    ax = plot_shape(shape, row.add_subplot(spec[0], projection=None if plane else "3d"), weight_bar=True, up=up)
+    ax.set(xlabel="x", ylabel="y", title="shape" if plane else f"shape, {up} up")
     if not plane:
         _tidy_3d_axes(ax)
 
     image = row.add_subplot(spec[1])
-    angles = spheres.circle(len(transform), dtype=torch.float64) if plane else None
-    plot_transform(transform, image, thresholds=thresholds, directions=angles, label=euler, limits=limits)
+    directions = image_directions(len(transform), shape.dim, up)
+    plot_transform(transform, image, thresholds=thresholds, directions=directions, up=up, label=euler, limits=limits)
     image.set(xlabel=xlabel, title="transform")
     image.locator_params(axis="x", nbins=5)
-    if not plane:
-        image.set_ylabel("direction, from +z to −z")
 
     directions, labels = _labeled_directions(shape.dim)
     curves = config.transform(shape, directions)[0]

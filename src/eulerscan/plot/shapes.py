@@ -2,28 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
+import torch
 
 from .._imports import require
+from .._validation import check_choice
 from ..complexes import Shape, as_complex
-from ..complexes.boundary import outer_triangles
-from .figures import SEQUENTIAL, new_axes
+from ..complexes.boundary import occurrences, outer_triangles
+from ..complexes.simplices import faces
+from .figures import SEQUENTIAL, Up, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAX_TRIANGLES_WITH_EDGES = 500  # edges of more would hide the shading of a surface
+MIN_TRIANGLES_WITHOUT_EDGES = 12  # fewer are drawn with their edges
+Y_UP = (".obj", ".off", ".glb", ".gltf")
+MAX_TRIANGLES_WITH_EDGES = 500  # edges of more would hide the fill or the shading of a surface
 # Larger shapes are simplified and rasterized: single simplices are not visible, and vector files would be huge.
 LARGE = 50_000  # simplices
 PIXELS = 800  # of an image, along the longest side of a weighted shape in the plane
 CELLS = 96  # along the longest side of a shape in space: vertices in the same cell are merged
-PATH_SIZE = 1000  # simplices per path
+PATH_SIZE = 1000  # edges per path
+
+
+def guess_up(path: Path | str) -> Up:
+    """The axis that usually points up in files of this format: y in .obj, .off, .glb and .gltf files, otherwise z.
+
+    >>> guess_up("bunny.obj"), guess_up("bunny.ply")
+    ('y', 'z')
+    """
+    return "y" if Path(path).suffix.lower() in Y_UP else "z"
 
 
 def plot_shape(
-    shape: Shape, ax: Axes | None = None, *, color: str = "C0", size: float | None = None, weight_bar: bool = False
+    shape: Shape,
+    ax: Axes | None = None,
+    *,
+    color: str = "C0",
+    size: float | None = None,
+    weight_bar: bool = False,
+    up: Up = "z",
 ) -> Axes:
     """Plot one complex in the plane or in space.
 
@@ -35,13 +56,17 @@ def plot_shape(
         color: Color of an unweighted shape. Weights are shown as colors, of triangles in the plane and of vertices otherwise.
         size: Size of the points. Default: smaller for more points.
         weight_bar: Whether to add a colorbar for the weights.
+        up: The axis that points up, in space. :func:`guess_up` guesses it from the name of a file.
     """
+    check_choice(up, "up", get_args(Up))
     complex = as_complex(shape)
     if complex.num_complexes != 1:
         raise ValueError(f"shape must be one complex to be drawn, got {complex.num_complexes}. Choose one: shape[0]")
     if complex.dim not in (2, 3):
         raise ValueError(f"shape must be in the plane or in space to be drawn, got points of dimension {complex.dim}.")
     ax = ax or new_axes(projection="3d" if complex.dim == 3 else None)
+    if complex.dim == 3:
+        ax.view_init(ax.elev, ax.azim, vertical_axis=up)  # type: ignore[attr-defined]
     points = complex.points.detach().cpu().numpy()
     levels = {len(s): s.cpu().numpy() for s in complex.simplices if s.numel()}
     visible = outer_triangles(complex).cpu().numpy()
@@ -49,7 +74,7 @@ def plot_shape(
         levels[3] = levels[3][:, visible]
     size = max(2.0, min(16.0, 1600 / max(1, len(points)))) if size is None else size
     if complex.weights is None:
-        _draw_plain(ax, points, levels, color, size)
+        _draw_plain(ax, points, levels, color, size, up)
     else:
         weights = {1: complex.weights[0]} | dict(zip(complex.rows, complex.weights[1:], strict=True))
         arrays = {rows: values.detach().cpu().numpy() for rows, values in weights.items()}
@@ -60,37 +85,51 @@ def plot_shape(
     return ax
 
 
-def _draw_plain(ax: Any, points: Any, levels: dict[int, Any], color: str, size: float) -> None:
+def _draw_plain(ax: Any, points: Any, levels: dict[int, Any], color: str, size: float, up: Up = "z") -> None:
     """Triangles and edges in one color; points if there are no triangles. ``levels`` maps rows to simplices ``[rows, n]``."""
-    collections = require("matplotlib.collections", extra="plot")
     in_space, large = points.shape[1] == 3, _is_large(points, levels)
+    many = 3 in levels and levels[3].shape[1] > MAX_TRIANGLES_WITH_EDGES
+    rings = outline_rings(points, levels[3]) if 3 in levels and not in_space else []
+    if rings and levels[3].shape[1] > MIN_TRIANGLES_WITHOUT_EDGES:
+        # Triangles that only fill an outline, as those of images, say nothing about the shape.
+        many |= len(np.unique(np.concatenate(rings))) == len(np.unique(levels[3]))
+    outlined = many and 2 in levels
+    if outlined:  # only the edges that are in no triangle
+        edges, triangles = (torch.from_numpy(levels[rows].astype(np.int64)) for rows in (2, 3))
+        free = (occurrences(edges, faces(triangles)) == 0).numpy() & (4 not in levels)  # triangles of solids are not all here
+        levels = levels | {2: levels[2][:, free]}
     if large and in_space and levels:
         points, levels = _merge_vertices(points, levels)
+    edges, width = levels.get(2), 0.4 if 3 in levels else 0.8
     if 3 in levels and in_space:
-        _draw_surface(ax, points[levels[3].T], color, alpha=0.5 if levels[3].shape[1] <= MAX_TRIANGLES_WITH_EDGES else 1.0)
-    elif 3 in levels and large:
-        _draw_paths(ax, points, levels[3], facecolors=color, alpha=0.25, linewidths=0)
+        _draw_surface(ax, points[levels[3].T], color, up, alpha=1.0 if many else 0.5)
     elif 3 in levels:
-        ax.add_collection(collections.PolyCollection(points[levels[3].T], facecolors=color, alpha=0.25, linewidths=0))
-    width = 0.4 if 3 in levels else 0.8
-    if 2 in levels and in_space and not (3 in levels and levels[3].shape[1] > MAX_TRIANGLES_WITH_EDGES):
+        # One path: between single triangles, or pixels, antialiasing would leave white lines.
+        outline = _path([points[ring] for ring in rings])
+        _add_paths(ax, [outline], facecolors=color, alpha=0.25, linewidths=0, rasterized=large)
+        if outlined:
+            _add_paths(ax, [outline], facecolors="none", edgecolors=color, linewidths=width, rasterized=large)
+    if edges is not None and in_space:
         lines = require("mpl_toolkits.mplot3d.art3d", extra="plot").Line3DCollection
-        ax.add_collection(lines(points[levels[2].T], colors=color, linewidths=width, rasterized=large))
-    elif 2 in levels and not in_space and large:
-        _draw_paths(ax, points, levels[2], facecolors="none", edgecolors=color, linewidths=width)
-    elif 2 in levels and not in_space:
-        ax.add_collection(collections.LineCollection(points[levels[2].T], colors=color, linewidths=width))
+        ax.add_collection(lines(points[edges.T], colors=color, linewidths=width, rasterized=large))
+    elif edges is not None and large:
+        paths = [_path(points[edges[:, i : i + PATH_SIZE].T], closed=False) for i in range(0, edges.shape[1], PATH_SIZE)]
+        _add_paths(ax, paths, facecolors="none", edgecolors=color, linewidths=width, rasterized=True)
+    elif edges is not None:
+        lines = require("matplotlib.collections", extra="plot").LineCollection
+        ax.add_collection(lines(points[edges.T], colors=color, linewidths=width))
     if 3 not in levels:
         ax.scatter(*points.T, s=size, linewidths=0, color=color, rasterized=large)
     elif not in_space:
         ax.autoscale_view()
 
 
-def _draw_surface(ax: Any, corners: Any, color: str, alpha: float) -> None:
+def _draw_surface(ax: Any, corners: Any, color: str, up: Up, alpha: float) -> None:
     """Triangles ``[n, 3, 3]`` in space, lit from both sides, since the order of the corners is arbitrary."""
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     normals = normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), np.finfo(normals.dtype).tiny)
-    light = np.abs(normals @ (np.array([0.35, -0.55, 0.75]) / np.linalg.norm([0.35, -0.55, 0.75])))
+    source = np.array([0.35, -0.55, 0.75]) / np.linalg.norm([0.35, -0.55, 0.75])
+    light = np.abs(normals @ (source if up == "z" else np.roll(source, -1)))
     base = np.array(require("matplotlib.colors", extra="plot").to_rgb(color))
     colors = base * (0.45 + 0.55 * light[:, None]) + 0.25 * light[:, None] ** 8 * (1 - base)
     collection = require("mpl_toolkits.mplot3d.art3d", extra="plot").Poly3DCollection
@@ -119,11 +158,8 @@ def _is_large(points: Any, levels: dict[int, Any]) -> bool:
     return bool(len(points) + sum(columns.shape[1] for columns in levels.values()) > LARGE)
 
 
-def _draw_paths(ax: Any, points: Any, columns: Any, **style: Any) -> None:
-    """Edges or triangles in the plane, ``[2 or 3, n]``, in few paths. The picture is the same as with single ones."""
-    corners = _counterclockwise(points[columns.T])
-    paths = [_path(corners[i : i + PATH_SIZE]) for i in range(0, len(corners), PATH_SIZE)]
-    collection = require("matplotlib.collections", extra="plot").PathCollection(paths, rasterized=True, **style)
+def _add_paths(ax: Any, paths: list[Any], **style: Any) -> None:
+    collection = require("matplotlib.collections", extra="plot").PathCollection(paths, **style)
     collection.set_transform(ax.transData)
     ax.add_collection(collection)
 
@@ -177,19 +213,42 @@ def _merge_vertices(points: Any, levels: dict[int, Any]) -> tuple[Any, dict[int,
     return means, merged
 
 
-def _counterclockwise(corners: Any) -> Any:
-    """Orient triangles ``[n, 3, 2]``: in one path, overlapping ones of opposite orientation would cancel."""
-    if corners.shape[1] == 3:
-        (a, b), (c, d) = (corners[:, 1] - corners[:, 0]).T, (corners[:, 2] - corners[:, 0]).T
-        clockwise = a * d < b * c
-        corners[clockwise] = corners[clockwise, ::-1]
-    return corners
+def outline_rings(points: Any, triangles: Any) -> list[Any]:
+    """The outline of the union of triangles ``[3, n]`` in the plane, as closed rings of vertices.
+
+    Counterclockwise triangles wind around every point that they cover at least once. An edge between two neighbors occurs in
+    both directions, which cancel; what remains winds around the same points, overlapping triangles included.
+
+    >>> square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    >>> [ring.tolist() for ring in outline_rings(square, np.array([[0, 0], [1, 2], [2, 3]]))]
+    [[0, 1, 2, 3]]
+    """
+    (a, b), (c, d) = ((points[triangles[i]] - points[triangles[0]]).T for i in (1, 2))
+    triangles = np.where(a * d < b * c, triangles[::-1], triangles).astype(np.int64)
+    tails, heads = triangles.reshape(-1), np.roll(triangles, -1, axis=0).reshape(-1)
+    keys, which = np.unique(np.minimum(tails, heads) * len(points) + np.maximum(tails, heads), return_inverse=True)
+    left = np.bincount(which, np.where(tails < heads, 1, -1)).astype(np.int64)
+    low, high = (np.repeat(ends, np.abs(left)) for ends in np.divmod(keys, len(points)))
+    forward = np.repeat(left > 0, np.abs(left))
+    following: dict[int, list[int]] = {}
+    for tail, head in zip(np.where(forward, low, high).tolist(), np.where(forward, high, low).tolist(), strict=True):
+        following.setdefault(tail, []).append(head)
+    rings = []
+    for start, heads_of_start in following.items():
+        while heads_of_start:
+            ring = [start]
+            while (head := following[ring[-1]].pop()) != start:
+                ring.append(head)
+            rings.append(np.array(ring))
+    return rings
 
 
-def _path(corners: Any) -> Any:
-    """Edges or triangles ``[n, 2 or 3, 2]`` as one path."""
+def _path(lines: Any, closed: bool = True) -> Any:
+    """Lines ``[m, 2]`` as one path."""
     path = require("matplotlib.path", extra="plot").Path
-    codes = [path.MOVETO, path.LINETO]
-    if corners.shape[1] == 3:
-        corners, codes = corners[:, [0, 1, 2, 0]], [path.MOVETO, path.LINETO, path.LINETO, path.CLOSEPOLY]
-    return path(corners.reshape(-1, 2), np.tile(np.array(codes, dtype=np.uint8), len(corners)))
+    corners = [np.concatenate([line, line[:1]]) for line in lines] if closed else list(lines)
+    codes = np.full(sum(map(len, corners)), path.LINETO, dtype=np.uint8)
+    ends = np.cumsum([len(line) for line in corners])
+    codes[ends - 1] = path.CLOSEPOLY if closed else path.LINETO
+    codes[[0, *ends[:-1]]] = path.MOVETO
+    return path(np.concatenate(corners), codes)

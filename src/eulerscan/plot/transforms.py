@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from .. import directions as spheres
 from .._imports import require
-from .figures import DIVERGING, SEQUENTIAL, new_axes
+from .figures import CATEGORICAL, DIVERGING, SEQUENTIAL, Up, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EULER = "Euler characteristic"
+NUM_RINGS = 5
+QUANTILE = 0.995  # of the absolute values other than zero: larger ones may be beyond the color limits
+MAX_ROBUST = 2.0  # the largest value, if at most so many times the quantile, is within the limits
+MAX_SHAPES = 4.0  # and a transform, if its quantile is at most so many times the median one
 
 
 def plot_transform(
@@ -24,6 +30,7 @@ def plot_transform(
     *,
     thresholds: Tensor | None = None,
     directions: Tensor | None = None,
+    up: Up = "z",
     label: str = EULER,
     limits: tuple[float, float] | None = None,
 ) -> Axes:
@@ -33,38 +40,101 @@ def plot_transform(
         transform: ``[T, H]``.
         ax: Axes to draw on. Default: new ones.
         thresholds: ``[H]``, evenly spaced, for the axis. Default: columns are numbered.
-        directions: ``[T, 2]`` in the plane, evenly spaced (:func:`directions.circle`), for an axis of angles. Default: rows
-            are numbered.
+        directions: ``[T, 2]`` or ``[T, 3]``, to sort the rows: by angle in the plane, and in space ring by ring about an
+            axis, in each ring by longitude. Default: rows are numbered.
+        up: The axis of the rings, in space.
         label: Label of the colorbar.
-        limits: Smallest and largest value of the colors. Default: those of this transform. To compare several, use
-            :func:`color_limits` of all of them.
+        limits: Smallest and largest value of the colors. Default: the :func:`color_limits` of this transform. To compare
+            several, use those of all of them. Colorbars with pointed ends have values beyond the limits.
     """
     values = _single_transform(transform)
     ax = ax or new_axes()
-    left, right, bottom, top = -0.5, values.shape[1] - 0.5, len(values) - 0.5, -0.5
+    left, right = -0.5, values.shape[1] - 0.5
     if thresholds is not None:
         half = _step(thresholds) / 2  # pixels are centered at their thresholds
         left, right = float(thresholds[0]) - half, float(thresholds[-1]) + half
-    if directions is not None:
-        if directions.ndim != 2 or directions.shape[1] != 2:
-            raise ValueError(f"directions must be in the plane, [T, 2], to have angles, got shape {list(directions.shape)}.")
-        half = 180 / len(values)
-        bottom, top = 360 - half, -half
+    ax.set(xlabel="threshold", ylabel="direction")
+    if directions is None:
+        ax.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+    else:
+        if directions.ndim != 2 or directions.shape[1] not in (2, 3) or len(directions) != len(values):
+            raise ValueError(
+                f"directions must be in the plane or in space, [{len(values)}, 2 or 3], got shape {list(directions.shape)}."
+            )
+        axis = direction_axis(directions, up)
+        values = values[axis.order.numpy()]
+        ax.set_yticks(axis.ticks, axis.tick_labels)
+        ax.set_ylabel(axis.label)
+        for row in axis.bounds:
+            ax.axhline(row, color="white", linewidth=0.8)
     image = ax.imshow(
         values,
         **_colors(limits or color_limits(transform)),
         aspect="auto",
         interpolation="nearest",
-        extent=(left, right, bottom, top),
+        extent=(left, right, len(values) - 0.5, -0.5),
         rasterized=True,
     )
-    ax.set(xlabel="threshold", ylabel="direction" if directions is None else "direction (°)")
-    if directions is None:
-        ax.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
-    else:
-        ax.set_yticks(range(0, 360, 90))
     _add_colorbar(image, values, ax, label)
     return ax
+
+
+def image_directions(n: int, dim: int, up: Up = "z") -> Tensor:
+    """``n`` directions whose transform is an image with few seams: on a circle, or in space on five rings about an axis.
+
+    Evenly spread over the sphere, neighboring rows would differ as much as any others.
+    """
+    if dim == 2:
+        return spheres.circle(n, dtype=torch.float64)
+    num_rings = max(1, min(NUM_RINGS, n // 4))
+    polar = (torch.arange(num_rings, dtype=torch.float64) + 0.5) * (math.pi / num_rings)
+    flat = [spheres.circle(len(ring), dtype=torch.float64) for ring in torch.arange(n).tensor_split(num_rings)]
+    rings = [torch.cat([a.sin() * xy, a.cos().expand(len(xy), 1)], dim=1) for a, xy in zip(polar, flat, strict=True)]
+    return torch.cat(rings)[:, [0, 1, 2] if up == "z" else [1, 2, 0]]
+
+
+class DirectionAxis(NamedTuple):
+    """How the rows of an image are sorted, and the ticks and the label of their axis."""
+
+    order: Tensor  # [T]
+    ticks: list[float]  # rows of the sorted image
+    tick_labels: list[str]
+    bounds: list[float]  # rows between rings that are not neighbors on the sphere
+    label: str
+
+
+def direction_axis(directions: Tensor, up: Up = "z") -> DirectionAxis:
+    """The axis of directions: sorted by angle in the plane, and in space ring by ring about an axis, each by longitude.
+
+    Directions that are not on few rings are assigned to rings as wide as directions are apart.
+    """
+    directions, count = torch.nn.functional.normalize(directions.detach().cpu().double(), dim=1), len(directions)
+    if directions.shape[1] == 2:
+        angles, degrees = _angle(directions), np.arange(0, 360, 90)
+        order = angles.argsort(stable=True)
+        once = angles[order].numpy()
+        rows = np.interp(degrees, np.concatenate([once - 360, once, once + 360]), np.arange(-count, 2 * count))
+        inside = (rows >= -0.5) & (rows <= count - 0.5)
+        return DirectionAxis(order, rows[inside].tolist(), [f"{d}" for d in degrees[inside]], [], "direction (°)")
+    standing = directions[:, [0, 1, 2] if up == "z" else [2, 0, 1]]
+    polar = torch.rad2deg(torch.arccos(standing[:, 2].clamp(-1, 1)))
+    exact, ring = polar.round(decimals=4).unique(return_inverse=True)
+    if few := 4 * len(exact) <= count:
+        degrees = 90 - exact.numpy()
+    else:
+        num_rings, degrees = max(1, round(math.sqrt(math.pi * count) / 2)), np.arange(60.0, -61.0, -30.0)
+        ring = (polar * (num_rings / 180)).long().clamp(max=num_rings - 1)
+    order = torch.from_numpy(np.lexsort((_angle(standing), ring)))
+    ends = np.cumsum([0, *torch.bincount(ring).tolist()]) - 0.5
+    rows = (ends[1:] + ends[:-1]) / 2 if few else np.interp(90 - degrees, np.arange(len(ends)) * (180 / num_rings), ends)
+    labels = [f"{d:.3g}".replace("-", "−") for d in degrees + 0.0]
+    bounds = ends[1:-1].tolist() if few else []
+    return DirectionAxis(order, rows.tolist(), labels, bounds, f"direction: latitude from {up} (°),\nthen longitude")
+
+
+def _angle(directions: Tensor) -> Tensor:
+    """In degrees, from the first axis."""
+    return torch.rad2deg(torch.atan2(directions[:, 1], directions[:, 0])).round(decimals=6) % 360
 
 
 def plot_polar(
@@ -127,7 +197,7 @@ def plot_curves(
     values, columns = _single_transform(transform), thresholds.detach().cpu().numpy()
     ax = ax or new_axes()
     # A cyclic colormap, since the last direction of a circle is next to the first. Labeled curves get distinct colors.
-    colors: Sequence[Any] = [f"C{i}" for i in range(len(values))]
+    colors: Sequence[Any] = [CATEGORICAL[i % len(CATEGORICAL)] for i in range(len(values))]
     if labels is None:
         colors = require("matplotlib", extra="plot").colormaps["twilight"](np.linspace(0, 1, len(values), endpoint=False))
     for i, (curve, color) in enumerate(zip(values, colors, strict=True)):
@@ -168,13 +238,29 @@ def plot_directions(directions: Tensor, ax: Axes | None = None, *, before: Tenso
 
 
 def color_limits(*transforms: Tensor) -> tuple[float, float]:
-    """Smallest and largest value of all transforms, and zero: the common color limits of pictures to compare.
+    """Common color limits of pictures to compare: smallest and largest value of all transforms, and zero, without outliers.
+
+    A few extreme values would leave all others in one color. If the largest absolute value of a transform is more than twice
+    the 99.5 % quantile (of values other than zero), its limit is the quantile. Of several transforms, those whose limit is more
+    than four times the median one are beyond the limits.
 
     >>> color_limits(torch.tensor([[0.0, 2.0]]), torch.tensor([[-1.0, 1.0]]))
     (-1.0, 2.0)
+    >>> color_limits(torch.cat([torch.arange(999.0) % 3, torch.tensor([500.0])]))
+    (0.0, 2.0)
     """
     arrays = [torch.as_tensor(transform).detach().cpu().numpy() for transform in transforms]
-    return min(float(array.min(initial=0)) for array in arrays), max(float(array.max(initial=0)) for array in arrays)
+    sizes = np.array([_robust_maximum(np.abs(array[array != 0])) for array in arrays])
+    limit = sizes[sizes <= MAX_SHAPES * np.median(sizes)].max(initial=0) if sizes.any() else 0.0
+    low, high = (float(end([end(array, initial=0) for array in arrays])) for end in (np.min, np.max))
+    return max(low, -float(limit)), min(high, float(limit))
+
+
+def _robust_maximum(sizes: np.ndarray[Any, Any]) -> float:
+    if not sizes.size:
+        return 0.0
+    usual, largest = float(np.quantile(sizes, QUANTILE, method="lower")), float(sizes.max())
+    return largest if largest <= MAX_ROBUST * usual else usual
 
 
 def _single_transform(transform: Tensor) -> np.ndarray[Any, Any]:
@@ -188,9 +274,14 @@ def _integral(values: np.ndarray[Any, Any]) -> bool:
     return bool((values == np.round(values)).all())
 
 
-def _add_colorbar(image: Any, values: np.ndarray[Any, Any], ax: Axes, label: str, **options: float) -> None:
-    """Add a colorbar, with integer ticks if all values are integers."""
-    bar = ax.figure.colorbar(image, ax=ax, label=label, fraction=0.05, **options)  # type: ignore[arg-type]
+def _add_colorbar(image: Any, values: np.ndarray[Any, Any], ax: Axes, label: str, **options: Any) -> None:
+    """Add a colorbar, with integer ticks if all values are integers, and pointed ends if some are beyond the limits."""
+    low, high = float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
+    ends = (["min"] if low < image.norm.vmin else []) + (["max"] if high > image.norm.vmax else [])
+    if ends:
+        label += f"\nvalues from {low:.4g} to {high:.4g}".replace("-", "−")
+    extend = "both" if len(ends) == 2 else ends[0] if ends else "neither"
+    bar = ax.figure.colorbar(image, ax=ax, label=label, fraction=0.05, extend=extend, **options)  # type: ignore[arg-type]
     if _integral(values):
         bar.locator = require("matplotlib.ticker", extra="plot").MaxNLocator(integer=True, nbins=6)
         bar.update_ticks()

@@ -89,22 +89,24 @@ function markCurve(canvas, { x, y, box }, threshold, value) {
 }
 
 // The image of the transform and its color scale. Computed once, since it does not depend on the sliders.
-function transformImage(values, rows, columns) {
+// Few values may be beyond the limits.
+function transformImage(values, rows, columns, limits) {
   const image = new ImageData(columns, rows), pixels = new Uint32Array(image.data.buffer);
-  let low = 0, high = 0;
+  let low = Infinity, high = -Infinity;
   for (const value of values) {
     if (value < low) low = value;
     if (value > high) high = value;
   }
-  const limit = Math.max(-low, high) || 1, stops = low < 0 ? RED_BLUE : VIRIDIS, from = low < 0 ? -limit : 0;
+  const signed = limits[0] < 0, limit = Math.max(-limits[0], limits[1]) || 1, from = signed ? -limit : 0;
+  const stops = signed ? RED_BLUE : VIRIDIS, clipped = low < from || high > limit;
   for (let i = 0; i < pixels.length; i++) pixels[i] = packed(interpolate(stops, (values[i] - from) / (limit - from)));
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [columns, rows];
   canvas.getContext("2d").putImageData(image, 0, 0);
-  return { canvas, rows, columns, from, limit, stops };
+  return { canvas, rows, columns, from, limit, stops, low, high, clipped };
 }
 
-function drawTransform(canvas, image, { radius, threshold, row, inPlane, weighted }) {
+function drawTransform(canvas, image, { radius, threshold, row, rows, weighted }) {
   const { context, width, height } = prepare(canvas);
   const box = [58, 6, width - 66, height - 38], [left, top, right, bottom] = box;
   // Pixels are centered at their threshold and direction.
@@ -113,11 +115,12 @@ function drawTransform(canvas, image, { radius, threshold, row, inPlane, weighte
   const y = (i) => top + (i + 0.5) / image.rows * (bottom - top);
   context.imageSmoothingEnabled = false;
   context.drawImage(image.canvas, left, top, right - left, bottom - top);
-  const rows = inPlane ? [0, 90, 180, 270].map((angle) => angle / 360 * image.rows) : ticks(0, image.rows - 1, 4, true);
   drawAxes(context, box, x, y, {
-    xs: ticks(-radius, radius, 6), ys: rows, xLabel: "height", yLabel: inPlane ? "direction" : "direction, +z to −z",
-    yText: (i) => inPlane ? `${i / image.rows * 360}°` : number(i),
+    xs: ticks(-radius, radius, 6), ys: rows.ticks, xLabel: "height", yLabel: rows.label,
+    yText: (row) => rows.labels[rows.ticks.indexOf(row)],
   });
+  context.fillStyle = "#ffffff";
+  for (const bound of rows.bounds) context.fillRect(left, y(bound) - 0.5, right - left, 1);
   for (let i = 0; i < bottom - top; i++) {
     context.fillStyle = `rgb(${interpolate(image.stops, 1 - i / (bottom - top)).map(Math.round)})`;
     context.fillRect(right + 12, top + i, 10, 1.5);

@@ -28,7 +28,7 @@ class Explorer {
     this.inPlane = data.dim === 2;
     this.sweep = new Sweep(data.points, data.dim, data.levels, data.weights);
     this.stage = new Stage(element("shape"), data, this.sweep);
-    this.image = transformImage(data.transform, data.directions.length / data.dim, data.thresholds.length);
+    this.image = transformImage(data.transform, data.directions.length / data.dim, data.thresholds.length, data.limits);
     this.changed = { direction: true, height: true, view: true };
     this.describe();
     this.listen();
@@ -40,7 +40,7 @@ class Explorer {
     const cos = (degrees) => this.data.circle[2 * ((degrees % 360 + 360) % 360)], sin = (degrees) => cos(degrees - 90);
     const azimuth = Number(element("azimuth").value), elevation = Number(element("elevation").value);
     const [x, y] = [cos(azimuth), sin(azimuth)];
-    return this.inPlane ? [x, y] : [cos(elevation) * x, cos(elevation) * y, sin(elevation)];
+    return this.inPlane ? [x, y] : standing([cos(elevation) * x, cos(elevation) * y, sin(elevation)], this.data.up);
   }
 
   get threshold() {
@@ -57,7 +57,8 @@ class Explorer {
     const colors = data.weighted ? `color: weight, ${this.stage.weights.map((w) => number(w)).join(" (dark) to ")} (bright)` : "";
     const controls = this.inPlane ? "" : "drag or use the arrow keys to rotate, scroll to zoom";
     element("shape-hint").textContent = [controls, colors].filter(Boolean).join("; ");
-    element("transform-hint").textContent = "click to select direction and height";
+    const { low, high, clipped } = this.image, beyond = clipped ? `; values from ${number(low)} to ${number(high)}` : "";
+    element("transform-hint").textContent = `click to select direction and height${beyond}`;
     element("shape").classList.toggle("rotatable", !this.inPlane);
     const row = (name, id) => {
       const tr = element("counts").insertRow(), head = document.createElement("th");
@@ -91,7 +92,7 @@ class Explorer {
     this.curveLayout = drawCurve(element("curve"), this.jumps, data.radius, data.weighted);
     markCurve(element("curve"), this.curveLayout, threshold, sweep.euler[below]);
     this.transformLayout = drawTransform(element("transform"), this.image, {
-      radius: data.radius, threshold, row: this.row, inPlane: this.inPlane, weighted: data.weighted,
+      radius: data.radius, threshold, row: this.row, rows: data.rows, weighted: data.weighted,
     });
     this.updateText(direction, threshold, below);
   }
@@ -192,7 +193,8 @@ class Explorer {
     const threshold = (event.offsetX - left) / (right - left) * 2 * (data.radius + half) - data.radius - half;
     const steps = Number(element("height").max);
     element("height").value = Math.round((threshold / data.radius + 1) / 2 * steps);
-    const d = Array.from(data.directions.subarray(row * data.dim, (row + 1) * data.dim)), degrees = 180 / Math.PI;
+    const chosen = Array.from(data.directions.subarray(row * data.dim, (row + 1) * data.dim)), degrees = 180 / Math.PI;
+    const d = this.inPlane ? chosen : lying(chosen, data.up);
     element("azimuth").value = (Math.round(Math.atan2(d[1], d[0]) * degrees) + 360) % 360;
     if (!this.inPlane) element("elevation").value = Math.round(Math.asin(Math.max(-1, Math.min(1, d[2]))) * degrees);
     this.change("direction", "height");

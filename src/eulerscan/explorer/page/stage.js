@@ -1,5 +1,14 @@
 "use strict";
 
+// Coordinates of a vector given with z up, and back, if another axis points up.
+function standing([x, y, z], up) {
+  return up === "y" ? [y, z, x] : [x, y, z];
+}
+
+function lying([x, y, z], up) {
+  return up === "y" ? [z, x, y] : [x, y, z];
+}
+
 // The shape on its canvas. In space, the mouse and the arrow keys rotate the view.
 class Stage {
   constructor(canvas, data, sweep) {
@@ -61,7 +70,7 @@ class Stage {
   view() {
     if (this.inPlane) return [[1, 0], [0, 1], [0, 0]];
     const [s, c, se, ce] = [Math.sin(this.yaw), Math.cos(this.yaw), Math.sin(this.pitch), Math.cos(this.pitch)];
-    return [[-s, c, 0], [-se * c, -se * s, ce], [ce * c, ce * s, se]];
+    return [[-s, c, 0], [-se * c, -se * s, ce], [ce * c, ce * s, se]].map((row) => standing(row, this.data.up));
   }
 
   // Project a point, or with `origin = false` a vector, to [x, y, depth] in pixels.
@@ -156,6 +165,24 @@ class Stage {
     context.imageSmoothingQuality = "high";
     context.drawImage(buffer, 0, 0, width, height);
     this.drawPlane(context, direction, foot);
+    if (!this.inPlane) this.drawTriad(context);
+  }
+
+  // The three axes, in the corner.
+  drawTriad(context) {
+    const length = 26, [x, y] = [40, this.height - 40];
+    context.strokeStyle = context.fillStyle = theme("soft");
+    context.lineWidth = 1.25;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    [0, 1, 2].forEach((axis) => {
+      const [right, up] = this.view().map((row) => row[axis]);
+      context.beginPath();
+      context.moveTo(x, y);
+      context.lineTo(x + length * right, y - length * up);
+      context.stroke();
+      context.fillText("xyz"[axis], x + (length + 9) * right, y - (length + 9) * up);
+    });
   }
 
   // The point of the plane closest to the center of the shape.
