@@ -32,8 +32,8 @@ class Attribution:
         shapes: The shapes, as the layer normalizes them.
         scores: ``[V]``, in the order of ``shapes.points``.
         outputs: ``[B]``, the output of the model that was attributed.
-        baselines: ``[B]``, the output that no vertex accounts for: that of the shape shrunk to a point for integrated gradients,
-            that of an empty shape for the additive split. ``None`` for gradients.
+        baselines: ``[B]``, the output that no vertex accounts for: for integrated gradients that of the shape shrunk to a
+            point, for the additive split that of an empty shape. ``None`` for gradients.
     """
 
     shapes: Complex

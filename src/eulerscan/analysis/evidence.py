@@ -1,0 +1,342 @@
+"""Evidence: where on the shapes groups differ, compared with permuted labels.
+
+The score of a vertex is built in four steps, the same for the given labels and for every permutation of them:
+
+1. A linear classifier on the exact transform: the difference between the mean transform of the shape's own group and that of
+   all others, each entry divided by its variance. (It is the limit of ridge regression for a large penalty.)
+2. The derivative of its smooth output in the height of the vertex, direction by direction: the weights at that height, times
+   the jump of the curve that belongs to the vertex. The root of the sum of squares over the directions is the score.
+3. The mean over the neighbors, twice.
+4. Division by the mean over all labelings. Without it, high scores are where the transform is rich, not where groups differ.
+
+The score is linear in the weights before squaring, so all labelings are one matrix product per direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .._validation import positive
+from ..complexes import Complex, Shape, as_complex
+from ..config import ECTConfig
+from ..grid import scale_of_step
+from ..kernels.layout import heights_of, levels
+from ..kernels.portable import collapse
+
+MEANING = (
+    "How strongly the difference between the groups acts on each vertex, relative to its mean under permuted labels: "
+    "1 is chance."
+)
+"""What a score means, for legends."""
+
+LEVEL = 0.05  # of the p-values of vertices that make a region
+SPREAD = 0.5  # added to the standard deviation of an entry of the transform: a constant entry tells nothing
+FLOOR = 0.1  # of the mean over a shape, added to the mean of a vertex: a quotient of small numbers is noise
+AT_ONCE = 1 << 25  # scores of vertices under all labelings
+
+
+class Region(NamedTuple):
+    """A connected set of vertices with p-values of at most 0.05."""
+
+    shape: int  # its index
+    vertices: Tensor  # indices in ``shapes.points``
+    score: float  # the mean
+    p_value: float  # share of the labelings under which the shape has a region of at least this sum of scores
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Where on the shapes groups differ: a number for every vertex, in the order of ``shapes.points``.
+
+    Attributes:
+        shapes: The shapes, with the given coordinates.
+        labels: Group of each shape.
+        scores: ``[V]``: how strongly the difference between the groups acts on a vertex, relative to its mean under permuted
+            labels. 1 is chance.
+        p_values: ``[V]``: share of all labelings under which the score is at least as large. 5 % of them are at most 0.05 if
+            groups do not differ.
+        q_values: ``[V]``: estimated false discovery rate among the vertices of a shape with at least this score.
+        null: ``[V]``: the scores under the first permutation of the labels, to look at beside the scores.
+        regions: Connected vertices with p-values of at most 0.05, largest sum of scores first.
+        permutations, seed: Of the labels.
+    """
+
+    shapes: Complex
+    labels: tuple[Hashable, ...]
+    scores: Tensor
+    p_values: Tensor
+    q_values: Tensor
+    null: Tensor
+    regions: tuple[Region, ...]
+    permutations: int
+    seed: int
+
+    @property
+    def smallest_p(self) -> float:
+        """The smallest p-value that so many permutations can give."""
+        return 1 / (1 + self.permutations)
+
+    def __repr__(self) -> str:
+        return f"Evidence({len(self.labels)} shapes, {len(set(self.labels))} groups, {self.permutations} permutations)"
+
+
+def evidence(
+    shapes: Shape,
+    labels: Sequence[Hashable] | Tensor | np.ndarray[Any, Any],
+    *,
+    permutations: int = 200,
+    seed: int = 0,
+    config: ECTConfig = ECTConfig(num_directions=100, num_thresholds=30, normalize="center"),  # noqa: B008
+) -> Evidence:
+    """Where on the shapes do groups differ?
+
+    The shapes need no landmarks, no common mesh and no correspondence, but a common orientation. The score of a vertex is high
+    where the features that distinguish the shape's own group from the others come from; see :mod:`eulerscan.analysis.evidence`.
+
+    It is a map of association, not of causes: features that always occur together share their evidence, and a vertex beside a
+    difference has some, since scores are averaged over neighbors. On a shape that lacks what the other group has, there may
+    be nothing to show.
+
+    Args:
+        shapes: A :class:`Complex`, or anything :func:`as_complex` understands.
+        labels: The group of each shape, ``[B]``: numbers or names.
+        permutations: Number of random permutations of the labels.
+        seed: Seed of the permutations.
+        config: The grid of the transform, and the normalization: by default shapes are centered and keep their size. The
+            transform must be the exact ECT. Without a radius, it is that of the shapes.
+
+    Example:
+        >>> circle = torch.linspace(0, 6.28, 60)
+        >>> outline = torch.stack([circle.cos(), circle.sin()], dim=1)
+        >>> edges = torch.stack([torch.arange(60), (torch.arange(60) + 1) % 60])
+        >>> noise = torch.Generator().manual_seed(0)
+        >>> shapes = []
+        >>> for label in [0, 1] * 10:
+        ...     points = outline * torch.normal(1.0, 0.02, (60, 1), generator=noise)
+        ...     points[28:32] *= 1.0 - 0.3 * label  # a dent on the left
+        ...     shapes.append(Complex(points, [edges]))
+        >>> from eulerscan import collate
+        >>> found = evidence(collate(shapes), [0, 1] * 10, permutations=50)
+        >>> int(found.scores.reshape(20, 60)[1::2].mean(dim=0).argmax()) in range(26, 34)
+        True
+    """
+    complex = _checked_shapes(as_complex(shapes), config)
+    names, numbers = _checked_labels(labels, len(complex))
+    positive(permutations, "permutations")
+    rng = np.random.default_rng(seed)
+    shuffled = [rng.permutation(len(numbers)) for _ in range(permutations)]
+    labelings = torch.from_numpy(numbers[np.stack([np.arange(len(numbers)), *shuffled], axis=1)])  # [B, P]
+
+    normalized = complex.normalized(config.normalize)
+    config = replace(config.with_radius_of(normalized), normalize=None)
+    directions, thresholds = config.directions(complex.dim).to(normalized.points), config.thresholds().to(normalized.points)
+    transforms = config.transform(normalized, directions, thresholds)
+    weights = group_weights(transforms, labelings)
+    scale = scale_of_step(config.num_thresholds, config.largest_height)
+
+    parts: list[_Part] = []
+    for chosen in _chunks(complex, permutations + 1):
+        part = normalized.select(chosen)
+        raw = labeled_scores(part, labelings[chosen], weights, directions, thresholds, scale)
+        parts += _compare(part, raw, [int(i) for i in chosen])
+    starts = complex.offsets[0].tolist()
+    regions = [
+        region._replace(vertices=region.vertices + starts[region.shape])
+        for part_of_shape in parts
+        for region in part_of_shape.regions
+    ]
+    return Evidence(
+        complex,
+        names,
+        *(torch.cat([getattr(part, name) for part in parts]) for name in ("scores", "p_values", "q_values", "null")),
+        tuple(regions),
+        permutations,
+        seed,
+    )
+
+
+def group_weights(transforms: Tensor, labelings: Tensor) -> Tensor:
+    """``[K, T, H, P]``: the weights of a linear classifier of each of K groups against the others, for P labelings ``[B, P]``.
+
+    They are the differences of the mean transforms ``[B, T, H]`` of the group and the others, divided by the variance.
+    """
+    features = transforms.double().flatten(1)
+    features = (features - features.mean(dim=0)) / (features.std(dim=0, correction=0) + SPREAD).square()
+    found = []
+    for group in range(int(labelings.max()) + 1):
+        inside = (labelings == group).double()
+        contrast = inside / inside.sum(dim=0) - (1 - inside) / (1 - inside).sum(dim=0)
+        found.append((features.T @ contrast).reshape(*transforms.shape[1:], -1))
+    return torch.stack(found).to(transforms.dtype)
+
+
+def labeled_scores(
+    complex: Complex, labelings: Tensor, weights: Tensor, directions: Tensor, thresholds: Tensor, scale: float
+) -> Tensor:
+    """``[V, P]``: the root of the sum over directions of the squared derivative of the output in the height of each vertex.
+
+    The output is that of the own group under each labeling ``[B, P]``, with ``weights [K, T, H, P]``, for the transform at
+    this scale.
+    """
+    points, offsets, rows, simplices, own = complex.packed
+    parts = list(levels(own, simplices, offsets, rows))
+    groups = range(len(weights) if len(weights) > 2 else 1)  # of two groups, one has the weights of the other times -1
+    squares = points.new_zeros(len(groups), len(points), labelings.shape[1])
+    # Heights of many directions at once would need memory for every simplex and direction.
+    block = max(1, AT_ONCE // max(1, 4 * complex.packed.simplices.numel()))
+    for start in range(0, len(directions), block):
+        heights = heights_of(points, directions[start : start + block])
+        coefficients = collapse(heights, parts)
+        for i in range(heights.shape[1]):
+            vertex = coefficients[:, i].nonzero()[:, 0]
+            sigmoid = torch.sigmoid(scale * (thresholds - heights[vertex, i, None]))
+            slopes = scale * coefficients[vertex, i, None] * sigmoid * (1 - sigmoid)  # [n, H]
+            for group in groups:
+                squares[group].index_add_(0, vertex, (slopes @ weights[group, start + i]).square_())
+    if len(groups) == 1:
+        return squares[0].sqrt_()
+    chosen = labelings[complex.batch]
+    return squares.gather(0, chosen[None])[0].sqrt_()
+
+
+def neighbor_mean(complex: Complex, values: Tensor) -> Tensor:
+    """``[V, P]``: the mean of the values ``[V, P]`` over each vertex and the vertices that share an edge with it."""
+    edges, loops = _edges(complex), torch.arange(len(values)).repeat(2, 1)
+    both = torch.cat([loops, edges, edges.flip(0)], dim=1)
+    size = (len(values), len(values))
+    matrix = torch.sparse_coo_tensor(both, values.new_ones(both.shape[1]), size, check_invariants=False)
+    result: Tensor = torch.sparse.mm(matrix, values) / torch.bincount(both[0], minlength=len(values))[:, None]
+    return result
+
+
+class _Part(NamedTuple):
+    """The evidence on one shape."""
+
+    scores: Tensor
+    p_values: Tensor
+    q_values: Tensor
+    null: Tensor
+    regions: list[Region]
+
+
+def _compare(complex: Complex, raw: Tensor, indices: list[int]) -> list[_Part]:
+    """Compare the first labeling with the others, shape by shape."""
+    smooth = neighbor_mean(complex, neighbor_mean(complex, raw))
+    return [
+        _compare_one(complex[i], smooth[start:end], index)
+        for i, (start, end, index) in enumerate(
+            zip(complex.offsets[0, :-1].tolist(), complex.offsets[0, 1:].tolist(), indices, strict=True)
+        )
+    ]
+
+
+def _compare_one(complex: Complex, values: Tensor, index: int) -> _Part:
+    count = values.shape[1]
+    mean = values.mean(dim=1, keepdim=True)
+    ratios = values / (mean + FLOOR * mean.mean()).clamp(min=torch.finfo(values.dtype).tiny)
+    at_least = (ratios >= ratios[:, :1]).sum(dim=1)
+    scores = ratios[:, 0].contiguous()
+    return _Part(
+        scores,
+        at_least / count,
+        _discovery_rates(scores, ratios[:, 1:]),
+        ratios[:, min(1, count - 1)].contiguous(),
+        _regions(complex, ratios, index),
+    )
+
+
+def _discovery_rates(scores: Tensor, null: Tensor) -> Tensor:
+    """``[V]``: among all scores at least as large, the share that permuted labels would give (Tusher et al. 2001)."""
+    pooled = torch.from_numpy(np.sort(null.numpy(), axis=None))
+    ordered, order = scores.sort(descending=True)
+    false = (len(pooled) - torch.searchsorted(pooled, ordered)) / null.shape[1]
+    ranks = torch.arange(1, len(scores) + 1)
+    found = (false / ranks).clamp(max=1).flip(0).cummin(dim=0).values.flip(0)
+    return torch.empty_like(found).scatter(0, order, found)
+
+
+def _regions(complex: Complex, ratios: Tensor, index: int) -> list[Region]:
+    """The regions under the first labeling. Their p-values compare with the largest region under every labeling."""
+    rank = int(LEVEL * ratios.shape[1] + 1e-9)
+    if not rank:
+        return []
+    inside = (ratios >= ratios.topk(rank, dim=1).values[:, -1:]) & (ratios > 0)
+    vertex, labeling = inside.nonzero(as_tuple=True)
+    roots = _components(complex, inside)
+    masses = ratios.new_zeros(len(vertex)).index_add(0, roots, ratios[inside])
+    largest = ratios.new_zeros(ratios.shape[1]).scatter_reduce(0, labeling, masses, "amax")
+    found = []
+    for root in roots[labeling == 0].unique().tolist():
+        vertices = vertex[roots == root]
+        p_value = float((largest >= masses[root]).sum()) / len(largest)
+        found.append(Region(index, vertices, float(masses[root]) / len(vertices), p_value))
+    return sorted(found, key=lambda region: -region.score * len(region.vertices))
+
+
+def _components(complex: Complex, inside: Tensor) -> Tensor:
+    """Connected components of the vertices ``inside [V, P]``, for every labeling: for each True, the index of a common one."""
+    numbers = torch.full(inside.shape, -1)
+    roots = torch.arange(int(inside.sum()))
+    numbers[inside] = roots
+    edges = _edges(complex)
+    edge, labeling = (inside[edges[0]] & inside[edges[1]]).nonzero(as_tuple=True)
+    first, second = numbers[edges[:, edge], labeling]
+    while bool((roots[first] != roots[second]).any()):
+        low = torch.minimum(roots[first], roots[second])
+        for end in (first, second):
+            roots = roots.scatter_reduce(0, roots[end], low, "amin")
+        roots = roots[roots]
+    return roots
+
+
+def _edges(complex: Complex) -> Tensor:
+    """``[2, n]``: the edges, or those of the triangles where no edges are listed."""
+    levels = dict(zip(complex.rows, complex.simplices, strict=True))
+    found = levels.get(2)
+    if found is None:
+        pairs = [columns[list(pair)] for columns in levels.values() for pair in combinations(range(len(columns)), 2)]
+        found = torch.cat([complex.packed.simplices.new_empty(2, 0), *pairs], dim=1)
+    return found.long()
+
+
+def _chunks(complex: Complex, num_labelings: int) -> list[Tensor]:
+    """Shapes to process at once, as many as fit into memory."""
+    sizes = complex.offsets[0].diff() * num_labelings
+    group = torch.div(sizes.cumsum(dim=0) - sizes, AT_ONCE, rounding_mode="floor")
+    return [(group == number).nonzero()[:, 0] for number in group.unique().tolist()]
+
+
+def _checked_shapes(complex: Complex, config: ECTConfig) -> Complex:
+    plain = ECTConfig(config.num_directions, config.num_thresholds, config.radius, normalize=config.normalize)
+    if config != plain:
+        raise ValueError(
+            f"config must be that of the exact transform (only grid, radius and normalize may be set), got {config}."
+        )
+    if config.num_thresholds < 2:
+        raise ValueError(f"config must have at least 2 thresholds, got {config.num_thresholds}.")
+    sizes = complex.offsets[0].diff()
+    if not len(sizes) or not bool(sizes.all()):
+        raise ValueError("shapes must have at least one vertex each.")
+    dtype = torch.promote_types(complex.points.dtype, torch.float32)
+    return complex.with_points(complex.points.detach()).to("cpu", dtype)
+
+
+def _checked_labels(labels: Any, count: int) -> tuple[tuple[Hashable, ...], np.ndarray[Any, Any]]:
+    """The labels, and the number of the group of each shape."""
+    names = tuple(labels.tolist() if isinstance(labels, Tensor | np.ndarray) else labels)
+    if len(names) != count:
+        raise ValueError(f"labels must have one group for each of {count} shapes, got {len(names)}.")
+    groups = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    if any(name != name for name in groups):
+        raise ValueError("labels must not be NaN.")
+    sizes = {name: names.count(name) for name in groups}
+    if len(groups) < 2 or min(sizes.values()) < 2:
+        raise ValueError(f"labels must have at least two groups of at least two shapes, got {sizes}.")
+    return names, np.array([groups[name] for name in names])
