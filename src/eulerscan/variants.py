@@ -149,6 +149,30 @@ def derivative(transform: Tensor) -> Tensor:
     return torch.diff(transform, dim=-1, prepend=torch.zeros_like(transform[..., :1]))
 
 
+def direction_spectrum(transform: Tensor) -> Tensor:
+    """Magnitudes of the Fourier coefficients over the directions: features in the plane that do not change under rotation.
+
+    Rotating a shape by the angle between directions shifts its curves by one position, which changes only the phases. Rotation
+    by other angles changes the magnitudes little if there are enough directions. Mirror images have the same magnitudes.
+
+    Args:
+        transform: ``[B, T, H]`` in the T directions of :func:`directions.circle`, in their order. Center shapes first.
+
+    Returns:
+        ``[B, T // 2 + 1, H]``: entry ``[b, k, j]`` is that of frequency k at threshold ``j``, divided by the square root of T.
+
+    Example:
+        >>> from eulerscan import directions, thresholds
+        >>> shape, grid = torch.tensor([[0.5, 0.1]]), (directions.circle(8), thresholds(9))
+        >>> rotated = torch.tensor([[-0.1, 0.5]])  # by 90 degrees
+        >>> torch.allclose(direction_spectrum(ect(shape, *grid)), direction_spectrum(ect(rotated, *grid)), atol=1e-6)
+        True
+    """
+    if transform.ndim < 2:
+        raise ValueError(f"transform must have shape [B, T, H], got {list(transform.shape)}.")
+    return torch.fft.rfft(transform, dim=-2, norm="ortho").abs()
+
+
 def channels(
     shape: Shape,
     directions: Tensor,

@@ -4,6 +4,7 @@ from .delaunay import alpha_complex, delaunay
 from .gudhi import from_simplex_tree
 from .images import from_image, from_images
 from .networkx import from_networkx
+from .outlines import from_outline
 from .pyg import from_pyg, to_pyg
 from .trimesh import from_trimesh
 
@@ -13,6 +14,7 @@ __all__ = [
     "from_image",
     "from_images",
     "from_networkx",
+    "from_outline",
     "from_pyg",
     "from_simplex_tree",
     "from_trimesh",

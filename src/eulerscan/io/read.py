@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from .._validation import check_bool
 from ..complexes import Complex
+from ..convert.outlines import from_outline
 from .arrays import read_arrays
 from .errors import ReadError, describe_error
 from .formats import IMAGES, File, load
@@ -18,15 +20,27 @@ from .mesh import read_mesh
 from .obj import read_obj
 from .tables import read_table
 
+
+def _with_outlines(reader: Callable[..., Complex]) -> Callable[..., Complex]:
+    """A reader of points with the option ``outline``: whether they are points along a closed curve."""
+
+    def read_points(file: File, *, outline: bool = False, **options: Any) -> Complex:
+        check_bool(outline, "outline")
+        complex = reader(file, **options)
+        return from_outline(complex) if outline and not complex.simplices else complex
+
+    return read_points
+
+
 # The reader of each format, and its options besides dtype.
 READERS: dict[str, tuple[Callable[..., Complex], tuple[str, ...]]] = {
     **dict.fromkeys(("ply", "off", "stl"), (read_mesh, ("merge",))),
     **dict.fromkeys(("glb", "gltf"), (read_gltf, ("merge",))),
     "obj": (read_obj, ("merge",)),
-    **dict.fromkeys(("npy", "npz"), (read_arrays, ())),
+    **dict.fromkeys(("npy", "npz"), (_with_outlines(read_arrays), ("outline",))),
     "xyz": (read_table, ()),
-    **dict.fromkeys(("csv", "tps"), (read_landmarks, ())),
-    "specimen": (read_specimen, ()),
+    **dict.fromkeys(("csv", "tps"), (_with_outlines(read_landmarks), ("outline",))),
+    "specimen": (_with_outlines(read_specimen), ("outline",)),
     **dict.fromkeys(("graphml", "gml"), (read_graph, ("positions",))),
     **dict.fromkeys(IMAGES, (read_image, IMAGE_OPTIONS)),
 }
@@ -47,6 +61,8 @@ def read(path: str | os.PathLike[str], **options: Any) -> Complex:
     - Landmarks of several specimens, as a batch with one complex each: TPS, and CSV, TSV and TXT with one specimen per line
       whose first line names x1, y1, x2, y2, ... ``path/name`` reads a single specimen, and
       :func:`~eulerscan.io.list_shapes` lists them.
+    - Outlines, in all of these files of points but XYZ, with option ``outline=True``: consecutive points are joined, and the
+      last to the first (:func:`from_outline`).
     - Graphs with node positions: GraphML, GML. Option ``positions`` of :func:`from_networkx`.
     - Images: PNG, TIFF, JPEG, BMP, GIF, WebP, of 8 or 16 bits. Options of :func:`from_image`. The pages of a TIFF file are a
       volume; of an animation the first frame is read. Transparent pixels are background.
