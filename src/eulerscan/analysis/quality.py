@@ -22,8 +22,8 @@ def remarks(complex: Complex, names: Sequence[str] | None = None) -> list[str]:
 
     Example:
         >>> from eulerscan.complexes import collate
-        >>> square, points = Complex(torch.eye(2), edges=torch.tensor([[0], [1]])), Complex(torch.rand(30, 2))
-        >>> remarks(collate([square] * 5 + [points]), names=["a", "b", "c", "d", "e", "f"])
+        >>> edge, points = Complex(torch.eye(2), [torch.tensor([[0], [1]])]), Complex(torch.rand(30, 2))
+        >>> remarks(collate([edge] * 5 + [points]), names=["a", "b", "c", "d", "e", "f"])
         ['f has Euler characteristic 30, most have 1: many more pieces. Remove specks, or read only the largest piece.']
     """
     found = [

@@ -32,6 +32,7 @@ class Report(NamedTuple):
     num_shapes: int  # transformed
     failures: list[Failure]
     num_beyond: int  # shapes that reach beyond the radius
+    euler: tuple[tuple[str, int], ...] = ()  # names and Euler characteristics of the shapes, unless they are weighted or clouds
 
 
 def transform_files(
@@ -70,6 +71,7 @@ def transform_to(
 ) -> Report:
     """Transform files a few at a time, so that memory does not grow with their number. The first shape opens the writer."""
     num_shapes, failures, num_beyond = 0, list(listing.failures), 0
+    euler: list[tuple[str, int]] = []
     with ExitStack() as stack:
         write: Write | None = None
         for begin, end in _split(listing.sizes):
@@ -81,9 +83,10 @@ def transform_to(
             num_shapes += len(shard.names)
             failures += shard.failures
             num_beyond += shard.num_beyond
+            euler += zip(shard.names, shard.euler, strict=False)
             if progress is not None:
                 progress.update(len(shard.names) + len(shard.failures))
-    return Report(settings, num_shapes, failures, num_beyond)
+    return Report(settings, num_shapes, failures, num_beyond, tuple(euler))
 
 
 class Shard(NamedTuple):
@@ -94,6 +97,7 @@ class Shard(NamedTuple):
     transforms: _Array  # [n, T, H] or [n, K, T, H]
     failures: list[Failure]
     num_beyond: int = 0  # shapes that reach beyond the radius
+    euler: Sequence[int] = ()  # Euler characteristics, unless the shapes are weighted or clouds
 
 
 @torch.no_grad()
@@ -115,12 +119,15 @@ def transform_shard(folder: str | os.PathLike[str], names: Sequence[str], settin
     transforms: dict[int, _Array] = {}
     reasons = {i: reason(error, folder / names[i]) for i, error in errors.items()}
     num_beyond = 0
+    euler: dict[int, int] = {}
     for dim, (positions, complex) in batches.items():
         if dim == settings.dim:
             done, failed = _transform(positions, complex, settings)
             transforms |= done
             reasons |= failed
             num_beyond += settings.ect.num_beyond(complex)
+            if complex.packed.weights is None and complex.max_dim:
+                euler |= zip(positions, complex.euler_characteristic().tolist(), strict=True)
         else:
             reasons |= dict.fromkeys(positions, f"points of dimension {dim}, expected {settings.dim}.")
     order = sorted(transforms)
@@ -131,6 +138,7 @@ def transform_shard(folder: str | os.PathLike[str], names: Sequence[str], settin
         np.stack([transforms[i] for i in order]) if order else np.empty((0, *shape), np.float32),
         [Failure(Path(names[i]), reasons[i]) for i in sorted(reasons)],
         num_beyond,
+        [euler[i] for i in order] if euler else (),
     )
 
 

@@ -15,7 +15,10 @@ from .help import join_lines
 COMMANDS = {
     "data": ("data", "List the data sets, and prepare them."),
     "train": ("train", "Train and test a classifier of shapes."),
-    "evaluate": ("predict", "Print scores and confusion matrix of a trained model: on its own data set, or on another labeled folder."),
+    "evaluate": (
+        "predict",
+        "Print scores and confusion matrix of a trained model.",
+    ),
     "predict": ("predict", "Predict the class of each file."),
     "fit": ("fit", "Fit a point cloud to the vertices of a shape, or deform one shape to another."),
     "plot": ("plot", "Draw shapes and their transforms, for a paper or a talk."),

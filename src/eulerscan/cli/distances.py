@@ -29,6 +29,7 @@ from .options import (
     find_files,
     print_failures,
     warn_beyond_radius,
+    warn_unusual_topology,
 )
 from .plot import FIGURES
 
@@ -93,6 +94,7 @@ def distances(
         with closing(progress_bar(len(listing.names), "transforming", hidden=quiet)) as bar:
             found, report = transform_all(listing, settings, progress=bar)
         warn_beyond_radius(report.num_beyond, ect.largest_height)
+        warn_unusual_topology(report.euler)
         failures = report.failures
     if not found.names and failures:
         return print_failures(failures, done=0)

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+import torch
 from tyro.conf import Positional, arg
 
+from ..analysis.quality import describe_topology
 from ..complexes import Complex
 from ..io import READABLE, Failure, Listing, list_shapes, read, read_metadata
 from ..io.formats import IMAGE_EXTENSIONS
@@ -155,6 +157,17 @@ def warn_beyond_radius(count: int, radius: float) -> None:
     if count:
         shapes = "1 shape reaches" if count == 1 else f"{count} shapes reach"
         print(f"warning: {shapes} beyond --radius {radius:g}, and what lies there is cut off", file=sys.stderr)
+
+
+def warn_unusual_topology(euler: Sequence[tuple[str, int]]) -> None:
+    """Warn if some shapes, by name and Euler characteristic, have many more pieces or holes than the others.
+
+    These would dominate every comparison.
+    """
+    remark = describe_topology(torch.tensor([number for _, number in euler]), [name for name, _ in euler])
+    if remark is not None:
+        options = "largest_component=true, min_size=9 or fill_holes=true"
+        print(f"warning: {remark} For images, --data takes {options}", file=sys.stderr)
 
 
 def print_failures(failures: Sequence[Failure], *, done: int = 1, listed_in: Path | None = None) -> int:

@@ -42,7 +42,9 @@ def evaluate(
     cache: bool = True,
     overwrite: Overwrite = False,
 ) -> int:
-    """Print scores and confusion matrix of a trained model: on its own data set, or on another labeled folder.
+    """Print scores and confusion matrix of a trained model.
+
+    It is tested on a split of its own data set, or on another labeled folder.
 
     Examples: `eulerscan evaluate runs/letter-low-cnn-4k/seed-0`, `eulerscan evaluate runs/skulls-cnn/seed-0 new-skulls/`
 

@@ -24,7 +24,16 @@ from ..training import distributed
 from ..training.checkpoints import Epoch
 from ..training.config import ModelConfig, RunConfig, TrainingConfig
 from ..training.runs import check_folder, start
-from .options import Input, Maybe, MaybeOutput, Overwrite, print_failures, warn_beyond_radius, warn_light_background
+from .options import (
+    Input,
+    Maybe,
+    MaybeOutput,
+    Overwrite,
+    print_failures,
+    warn_beyond_radius,
+    warn_light_background,
+    warn_unusual_topology,
+)
 
 
 def train(
@@ -77,6 +86,8 @@ def train(
         if distributed.is_first():
             layer = model.build(found.shapes.dim, len(found.classes)).layer.config
             warn_beyond_radius(layer.num_beyond(found.shapes[found.indices("train")]), layer.largest_height)
+            if found.shapes.weights is None and found.shapes.max_dim and found.names:
+                warn_unusual_topology([*zip(found.names, found.shapes.euler_characteristic().tolist(), strict=True)])
             for image in [name for name in found.names if name.lower().endswith(IMAGE_EXTENSIONS)][:1]:
                 warn_light_background(Path(image), source["options"])
         results = []

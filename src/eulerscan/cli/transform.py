@@ -23,6 +23,7 @@ from .options import (
     find_files,
     print_failures,
     warn_beyond_radius,
+    warn_unusual_topology,
 )
 
 
@@ -83,6 +84,7 @@ def transform(
         grid = f"{ect.num_directions} directions x {ect.num_thresholds} thresholds each"
         print(f"{place}: {report.num_shapes} of {report.num_shapes + len(report.failures)} shapes, {grid}")
     warn_beyond_radius(report.num_beyond, report.settings.ect.largest_height)
+    warn_unusual_topology(report.euler)
     return print_failures(report.failures, done=report.num_shapes, listed_in=None if single else output / "failures.csv")
 
 

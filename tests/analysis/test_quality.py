@@ -1,0 +1,69 @@
+"""What disturbs a comparison of form."""
+
+import numpy as np
+import pytest
+import torch
+import trimesh
+
+import eulerscan as es
+from eulerscan.analysis.quality import remarks, unusual_topology
+from eulerscan.convert import from_image, from_trimesh
+
+
+def disc(size=80, holes=0, specks=0, squash=1.0, angle=0.0):
+    row, column = np.mgrid[:size, :size] - size / 2
+    x, y = column * np.cos(angle) + row * np.sin(angle), row * np.cos(angle) - column * np.sin(angle)
+    mask = x**2 + (y / squash) ** 2 < (size * 0.35) ** 2
+    for i in range(holes):
+        mask[size // 2 - 14 + 4 * (i % 8), size // 2 - 10 + 4 * (i // 8)] = False
+    for i in range(specks):
+        mask[2, 2 + 3 * i] = True
+    return mask
+
+
+def batch(masks, **options):
+    return es.collate([from_image(mask, **options) for mask in masks])
+
+
+def test_good_shapes_have_no_remarks():
+    assert remarks(batch([disc(size) for size in (70, 80, 90, 100, 110)])) == []
+    assert remarks(from_trimesh(trimesh.creation.icosphere(2))) == []
+
+
+@pytest.mark.parametrize(("options", "words"), [({"holes": 12}, "-11, most have 1: many more holes"), ({"specks": 9}, "10, most")])
+def test_a_shape_with_specks_or_holes_is_named(options, words):
+    [remark] = remarks(batch([disc(), disc(), disc(90), disc(**options), disc(100)]), names=list("abcde"))
+    assert remark.startswith("d has Euler characteristic ")
+    assert words in remark
+
+
+def test_many_shapes_with_holes_are_not_unusual():
+    assert unusual_topology(torch.tensor([1, -11, 1, -13, -9])) == []
+    assert unusual_topology(torch.tensor([1, 1])) == []
+    assert unusual_topology(torch.tensor([1] * 20 + [3, -40, 9])) == [21, 22]
+
+
+def test_stairs_of_pixels_are_recognized_and_contours_are_not():
+    masks = [disc(90 + i) for i in range(3)]
+    [remark] = remarks(batch(masks, outline="pixels"))
+    assert "stairs" in remark
+    assert remarks(batch(masks, outline="contour")) == []
+
+
+def test_different_units_are_a_question():
+    [remark] = remarks(es.collate([from_image(disc()), from_image(disc(), spacing=0.001)]), names=["mm", "m"])
+    assert remark == "mm is 1000 times as large as m: are their units the same?"
+
+
+def test_elongated_shapes_in_all_orientations_are_noticed():
+    angles = np.linspace(0, np.pi, 7)[:-1]
+    [remark] = remarks(batch([disc(squash=0.4, angle=angle) for angle in angles]))
+    assert "longest axes" in remark
+    assert remarks(batch([disc(squash=0.4, angle=0.1 * angle) for angle in angles])) == []
+
+
+def test_open_meshes_are_named():
+    ball = trimesh.creation.icosphere(1)
+    holed = trimesh.Trimesh(ball.vertices, ball.faces[3:])
+    [remark] = remarks(es.collate([from_trimesh(ball), from_trimesh(holed)]), names=["ball", "holed"])
+    assert remark == "1 mesh has open edges (holed): gaps count as holes."
