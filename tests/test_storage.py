@@ -139,9 +139,9 @@ LOCKED = """
 def test_a_lock_names_its_holder_and_ends_with_it(tmp_path):
     path = tmp_path / "run" / ".lock"
     with another_process(LOCKED, path) as process:
-        with pytest.raises(BlockingIOError, match=rf"run is in use by process {process.pid} on {socket.gethostname()}\."):
-            with locked(path):
-                pass
+        named = rf"run is in use by process {process.pid} on {socket.gethostname()}\."
+        with pytest.raises(BlockingIOError, match=named), locked(path):
+            pass
         process.kill()
         process.wait()
         assert path.exists()  # killed: it could not remove it

@@ -5,16 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import sys
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of writing, so the file that is written may be named
 
@@ -32,11 +31,10 @@ def replacing(path: Path) -> Iterator[Path]:
         file = partial.open("xb")  # raises an OSError if the folder is not writable; libraries may raise anything
         try:
             mode = os.fstat(file.fileno()).st_mode & 0o777
-            if fcntl is None:
+            with suppress(OSError):
+                _lock(file)  # so that `remove_stale` knows that it is in use
+            if sys.platform == "win32":
                 file.close()  # an open file could not be replaced
-            else:
-                with suppress(OSError):
-                    _lock(file)  # so that `remove_stale` knows that it is in use
             yield partial
             with partial.open("rb+") as written:
                 os.fsync(written.fileno())
@@ -91,13 +89,13 @@ def locked(path: Path) -> Iterator[None]:
             try:
                 yield
             finally:
-                if fcntl is not None:  # while it is locked; elsewhere an open file cannot be removed
-                    path.unlink(missing_ok=True)
+                with suppress(PermissionError):  # Windows cannot remove an open file
+                    path.unlink(missing_ok=True)  # while it is locked
             return
 
 
 def _lock(file: IO[Any]) -> None:
     """Lock a file until it is closed. ``BlockingIOError`` if another process has it, other ``OSError`` without locks."""
-    if fcntl is None:
-        raise OSError("this system has no locks")
+    if sys.platform == "win32":
+        raise OSError("Windows has no such locks")
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

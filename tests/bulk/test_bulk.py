@@ -19,6 +19,8 @@ from deadly import die_at_two, wait_for_all
 
 import eulerscan as es
 from eulerscan import ECTConfig
+from eulerscan._storage import replacing
+from eulerscan._tables import unescaped
 from eulerscan.bulk import (
     OtherRunError,
     Settings,
@@ -361,15 +363,54 @@ def test_files_dated_in_the_future_can_be_taken_up_again(tmp_path):
         transform_folder(list_shapes(folder, sort=True), SMALL, tmp_path / "out")
 
 
-def test_files_that_others_are_writing_stay(listing, tmp_path):
+def test_files_that_others_are_writing_stay_and_those_of_killed_processes_do_not(listing, tmp_path):
     transform_folder(listing, SMALL, tmp_path, shards=3)
-    theirs, left = (tmp_path / "parts" / f".part-0000{i}.parquet.0.partial" for i in (0, 2))
-    theirs.touch()
-    left.touch()
-    (tmp_path / "parts" / "part-00002.parquet").unlink()
-    transform_folder(listing, SMALL, tmp_path)
-    assert theirs.exists()
-    assert not left.exists()
+    parts = [tmp_path / "parts" / f"part-0000{i}.parquet" for i in range(3)]
+    for part in parts:  # finished or not: a part may have been finished by another process
+        part.with_name(f".{part.name}.0.partial").touch()
+    parts[2].unlink()
+    with replacing(parts[0]) as theirs:
+        transform_folder(listing, SMALL, tmp_path)
+        assert sorted((tmp_path / "parts").iterdir()) == sorted([theirs, *parts])
+        theirs.write_bytes(parts[0].read_bytes())
+
+
+@pytest.mark.parametrize("settings", [SMALL, SMOOTH], ids=["exact", "smooth"])
+def test_no_flipped_bit_of_a_parquet_file_changes_numbers_silently(listing, settings, tmp_path):
+    path = tmp_path / "a.parquet"
+    transform_files(listing, settings, path)
+    whole, (names, expected, _) = path.read_bytes(), load_transforms(path)
+    rng, errors = np.random.default_rng(0), []
+    for position in rng.integers(8 * len(whole), size=300).tolist():
+        flipped = bytearray(whole)
+        flipped[position // 8] ^= 1 << position % 8
+        path.write_bytes(flipped)
+        try:
+            again = load_transforms(path)
+        except ValueError as error:
+            errors.append(str(error))
+            continue
+        assert again.names == names
+        assert torch.equal(again.transforms, expected)
+    assert len(errors) > 100
+    assert all(str(path) in error for error in errors)
+
+
+def test_names_that_spreadsheets_would_run_come_back_as_they_were(tmp_path):
+    names = ["=A1.ply", "-x.ply", "+1", "@b", "'=c", "'d'", "e,-f", "-5", "\tg"]
+    transforms = np.arange(-4, 5, dtype=np.float32)[:, None, None].repeat(8, 1).repeat(10, 2)
+    write_transforms(tmp_path / "a.csv", SMALL, [(names, transforms)])
+    loaded = load_transforms(tmp_path / "a.csv")
+    assert loaded.names == names
+    assert torch.equal(loaded.transforms, torch.tensor(transforms))
+    with (tmp_path / "a.csv").open(newline="") as file:
+        cells = [row[0] for row in csv.reader(file)][1:]
+    assert cells == ["'=A1.ply", "'-x.ply", "+1", "'@b", "''=c", "'d'", "e,-f", "-5", "'\tg"]
+    folder = write_meshes(tmp_path / "shapes", 1)
+    (folder / "=B2.ply").write_text("junk")
+    transform_folder(list_shapes(folder), SMALL, tmp_path / "out")
+    assert "\n'=B2.ply," in (tmp_path / "out" / "failures.csv").read_text()
+    assert [str(failure.path) for failure in load_failures(tmp_path / "out")] == ["=B2.ply"]
 
 
 def test_a_run_that_is_not_finished_is_not_taken_for_one_that_is(listing, tmp_path):
@@ -463,7 +504,8 @@ def test_names_with_line_breaks_and_formulas_are_read_back(tmp_path):
     transform_files(listing, SMALL, tmp_path / "a.csv")
     with (tmp_path / "a.csv").open(newline="") as file:
         rows = list(csv.reader(file))
-    assert [row[0] for row in rows] == ["name", *sorted(names)]
+    assert [unescaped(row[0]) for row in rows] == ["name", *sorted(names)]
+    assert load_transforms(tmp_path / "a.csv").names == sorted(names)
     assert {len(row) for row in rows} == {81}
     transform_folder(listing, SMALL, tmp_path / "out")
     assert [str(failure.path) for failure in load_failures(tmp_path / "out")] == sorted(bad)

@@ -1,10 +1,13 @@
 import json
+import os
+import socket
 from dataclasses import replace
 
 import pytest
 import torch
 
 from eulerscan import Complex, collate, datasets
+from eulerscan._storage import locked
 from eulerscan.training import ModelConfig, RunConfig, TrainingConfig, evaluate
 from eulerscan.training.runs import load, start
 
@@ -169,6 +172,24 @@ def test_weights_of_other_programs_are_not_overwritten(tmp_path, config, data):
 def test_a_run_killed_while_it_wrote_its_first_file_can_begin_again(tmp_path, config, data):
     (tmp_path / ".config.json.0123.partial").write_text("{")
     assert start(tmp_path, config, data, progress=False)["epochs"] == 2
+
+
+def test_a_folder_is_trained_in_by_one_process(finished, config, data, tmp_path):
+    for folder in (finished, tmp_path / "new"):
+        partial = folder / ".model.safetensors.0123.partial"
+        with locked(folder / ".lock"):
+            partial.touch()
+            for options in ({}, {"resume": True}, {"overwrite": True}):
+                with pytest.raises(BlockingIOError, match=rf"in use by process {os.getpid()} on {socket.gethostname()}\."):
+                    start(folder, config, data, progress=False, **options)
+            assert partial.exists()
+    assert start(finished, config, data, resume=True, progress=False)["epochs"] == 2
+    assert start(tmp_path / "new", config, data, progress=False)["epochs"] == 2
+    assert not list((tmp_path / "new").glob(".*"))
+
+
+def test_weights_may_be_read_by_whom_the_other_files_may(finished):
+    assert len({path.stat().st_mode for path in finished.iterdir()}) == 1
 
 
 @pytest.mark.parametrize("text", ["", "[]"])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .._storage import replacing
+from .._tables import unescaped
 from .._version import __version__
 from ..io.walk import Failure, Listing
 from .settings import Settings
@@ -84,7 +85,7 @@ def finished_parts(folder: Path) -> list[Path]:
 def load_failures(folder: str | os.PathLike[str]) -> list[Failure]:
     """The files that are in none of the parts, and why."""
     with (Path(folder) / "failures.csv").open(newline="", encoding="utf-8") as file:
-        return [Failure(Path(name), reason) for name, reason in list(csv.reader(file))[1:]]
+        return [Failure(Path(unescaped(name)), unescaped(reason)) for name, reason in list(csv.reader(file))[1:]]
 
 
 def remove_parts(folder: Path) -> None:

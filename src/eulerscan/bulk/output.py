@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,8 +21,11 @@ import torch
 from torch import Tensor
 
 from .._imports import require
+from .._limits import check_bytes
 from .._storage import replacing
-from .._tables import quoted
+from .._tables import quoted, unescaped
+from ..io.arrays import load_arrays
+from ..io.errors import describe_error
 from .manifest import finished_parts, load_manifest
 from .settings import Settings
 
@@ -75,8 +78,10 @@ def write_transforms(path: str | os.PathLike[str], settings: Settings, pieces: I
 
     - ``.npz``: ``names [N]``, ``transforms [N, T, H]``, ``directions [T, dim]``, ``thresholds [H]``, and ``settings`` as JSON.
     - ``.csv``: one shape per row, its name followed by a column for each direction and threshold. A ``.json`` file beside it
-      holds settings, directions and thresholds.
-    - ``.parquet``: the same columns. The metadata ``eulerscan`` holds the content of that JSON file.
+      holds settings, directions and thresholds. A name that a spreadsheet would run as a formula, since it begins with ``=``,
+      ``+``, ``-`` or ``@``, has an apostrophe in front, which :func:`load_transforms` removes.
+    - ``.parquet``: the same columns. The metadata ``eulerscan`` holds the content of that JSON file. Checksums of the pages, of
+      the metadata and of the whole table are verified when it is loaded.
 
     Args:
         path: The file.
@@ -121,6 +126,8 @@ def parquet_metadata(path: Path) -> dict[str, Any]:
         metadata = parquet.read_metadata(path).metadata or {}
         if b"eulerscan" not in metadata:
             raise ValueError("it has no metadata of eulerscan")
+        if _checksums(metadata)[0] != zlib.crc32(metadata[b"eulerscan"]):
+            raise ValueError("its metadata do not match their checksum")
         found: dict[str, Any] = json.loads(metadata[b"eulerscan"])
         return found
 
@@ -178,10 +185,11 @@ def _parquet(path: Path, settings: Settings) -> Iterator[tuple[Write, Finish]]:
     size = max(1, ROW_GROUP // len(columns))
     schema = arrow.schema([("name", arrow.string()), *((column, arrow.float32()) for column in columns)])
     # Statistics and dictionaries of that many narrow columns would take more space than the numbers.
-    options = {"compression": "zstd", "use_dictionary": False, "write_statistics": False}
+    options = {"compression": "zstd", "use_dictionary": False, "write_statistics": False, "write_page_checksum": True}
     with parquet.ParquetWriter(path, schema, **options) as writer:
         pending_names: list[str] = []
         pending: list[_Array] = []
+        checksum = 0
 
         def write(names: list[str], transforms: _Array) -> None:
             pending_names.extend(names)
@@ -190,17 +198,36 @@ def _parquet(path: Path, settings: Settings) -> Iterator[tuple[Write, Finish]]:
                 write_group(size)
 
         def write_group(count: int) -> None:
+            nonlocal checksum
             rows = np.concatenate(pending)
             names, group = pending_names[:count], np.ascontiguousarray(rows[:count].T)
+            checksum = _checksum(names, rows[:count], checksum)
             writer.write_table(arrow.table([arrow.array(names, arrow.string()), *group], schema=schema), row_group_size=2**30)
             pending_names[:], pending[:] = pending_names[count:], [rows[count:].copy()]
 
         def finish(about: dict[str, Any]) -> None:
             if pending_names:
                 write_group(len(pending_names))
-            writer.add_key_value_metadata({"eulerscan": json.dumps(about)})
+            text = json.dumps(about)
+            checksums = f"{zlib.crc32(text.encode()):08x} {checksum:08x}"
+            writer.add_key_value_metadata({"eulerscan": text, "eulerscan.crc32": checksums})
 
         yield write, finish
+
+
+def _checksum(names: Iterable[str], rows: _Array, start: int = 0) -> int:
+    """Of the rows of a table, one after another. Checksums of pages do not cover which column a page belongs to."""
+    for name, row in zip(names, np.ascontiguousarray(rows, dtype="<f4"), strict=True):
+        start = zlib.crc32(row, zlib.crc32(name.encode() + b"\0", start))
+    return start
+
+
+def _checksums(metadata: dict[bytes, bytes]) -> tuple[int, int]:
+    """Of the metadata and of the table."""
+    if b"eulerscan.crc32" not in metadata:
+        raise ValueError("it has no checksums")
+    own, table = metadata[b"eulerscan.crc32"].split()
+    return int(own, 16), int(table, 16)
 
 
 _OPEN: dict[str, Callable[[Path, Settings], AbstractContextManager[tuple[Write, Finish]]]] = {
@@ -215,23 +242,41 @@ def _named_errors(path: Path) -> Iterator[None]:
     """Errors about the content of a file name the file."""
     try:
         yield
-    except (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error, csv.Error) as error:
+    except ImportError:
+        raise
+    except Exception as error:  # the parsers raise errors of many types
         # Errors of the system have a number; pyarrow raises an OSError without one for content that it cannot parse.
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise ValueError(f"{path} is not an output of `eulerscan transform`, or it is damaged: {error}.") from error
+        reason = describe_error(error).removesuffix(".")
+        raise ValueError(f"{path} is not an output of `eulerscan transform`, or it is damaged: {reason}.") from error
 
 
 def _load_npz(path: Path) -> Transforms:
     with path.open("rb") as content, _named_errors(path):
         if not zipfile.is_zipfile(content):
             raise ValueError("not an NPZ file, or truncated")
-        content.seek(0)
-        with np.load(content, allow_pickle=False) as file:
-            if missing := {"names", "transforms", "settings"} - set(file.files):
-                raise ValueError(f"it lacks {', '.join(sorted(missing))}")
-            settings = Settings.from_dict(json.loads(str(file["settings"])))
-            return Transforms(file["names"].tolist(), torch.from_numpy(file["transforms"]), settings)
+        arrays = load_arrays(content, _check_names, _check_array)
+        settings, names = Settings.from_dict(json.loads(str(arrays["settings"]))), arrays["names"].tolist()
+        if arrays["transforms"].shape != (len(names), *settings.shape):
+            raise ValueError(
+                f"transforms must have shape {[len(names), *settings.shape]}, as names and settings say, "
+                f"got {list(arrays['transforms'].shape)}"
+            )
+        return Transforms(names, torch.from_numpy(arrays["transforms"]), settings)
+
+
+def _check_names(names: Collection[str]) -> None:
+    if missing := {"names", "transforms", "settings"} - set(names):
+        raise ValueError(f"it lacks {', '.join(sorted(missing))}")
+    if unknown := set(names) - {"names", "transforms", "settings", "directions", "thresholds"}:
+        raise ValueError(f"it has unknown arrays, such as {min(unknown)[:30]!r}")
+
+
+def _check_array(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    kind, axes = {"names": ("U", (1,)), "settings": ("U", (0,)), "transforms": ("f", (3, 4))}.get(name, ("f", (1, 2)))
+    if dtype.kind != kind or len(shape) not in axes:
+        raise ValueError(f"{name} must not have shape {list(shape)} of {dtype}")
 
 
 def _load_csv(path: Path) -> Transforms:
@@ -241,7 +286,9 @@ def _load_csv(path: Path) -> Transforms:
             raise ValueError(f"{companion.name} with its settings is missing")
         settings = Settings.from_dict(json.loads(companion.read_text(encoding="utf-8"))["settings"])
         rows = csv.reader(file)
-        if next(rows, None) != ["name", *settings.columns()]:
+        header = next(rows, [])
+        # The number is compared first: settings may claim more columns than memory can hold.
+        if len(header) != 1 + math.prod(settings.shape) or header != ["name", *settings.columns()]:
             raise ValueError(f"its columns, separated by commas, are not those of {companion.name}")
         names: list[str] = []
         values = [np.empty((0, *settings.shape), np.float32)]
@@ -249,7 +296,7 @@ def _load_csv(path: Path) -> Transforms:
             numbers = _parse_numbers(cells)
             if len(numbers) != math.prod(settings.shape) or not np.isfinite(numbers).all():
                 raise ValueError(f"line {rows.line_num} must hold a name and {math.prod(settings.shape)} numbers")
-            names.append(name)
+            names.append(unescaped(name))
             values.append(numbers.reshape(1, *settings.shape))
     return Transforms(names, torch.from_numpy(np.concatenate(values)), settings)
 
@@ -268,11 +315,18 @@ def _load_parquet(files: list[Path]) -> Transforms:
     with _named_errors(files[0]):
         settings = Settings.from_dict(metadata["settings"])
     names: list[str] = []
-    values = [np.empty((0, *settings.shape), np.float32)]
+    values: list[_Array] = []
     for file in files:
         with _named_errors(file):
-            table = parquet.ParquetFile(file).read()
-            names += table["name"].to_pylist()
+            opened = parquet.ParquetFile(file, page_checksum_verification=True)
+            num_rows, num_columns = opened.metadata.num_rows, opened.metadata.num_columns
+            if num_columns != 1 + math.prod(settings.shape):
+                raise ValueError(f"it has {num_columns} columns, but its settings need {1 + math.prod(settings.shape)}")
+            check_bytes(3 * 4 * num_rows * num_columns, f"a table of {num_rows} rows and {num_columns} columns")
+            table = opened.read()
+            names += (own_names := table["name"].to_pylist())
             rows = np.stack([table[column].to_numpy() for column in settings.columns()], axis=1)
+            if _checksums(opened.metadata.metadata)[1] != _checksum(own_names, rows):
+                raise ValueError("its content does not match its checksum")
             values.append(rows.reshape(-1, *settings.shape))
     return Transforms(names, torch.from_numpy(np.concatenate(values)), settings)

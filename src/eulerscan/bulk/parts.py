@@ -14,6 +14,7 @@ import torch
 
 from .._imports import hidden, require, without_gc
 from .._progress import Bar
+from .._storage import remove_stale
 from .._tables import comma_separated
 from .._version import __version__
 from ..complexes import Complex
@@ -83,6 +84,7 @@ def transform_folder(
         shards = max(1, -(-len(listing.names) // FILES_PER_PART)) if before is None else int(before["shards"])
     write_manifest(output, listing, settings, shards)
     parts = part_paths(output, shards)
+    remove_stale((output / "parts").glob(".part-*.partial"))  # of processes that were killed
 
     def job(number: int) -> Job:
         files = listing.shard(number, shards)
@@ -104,9 +106,7 @@ def transform_folder(
     for done, problem in _run(jobs, settings, min(processes, shards - len(finished)), fork, scheduler):
         report = _load_report(done)  # also after a problem: a worker may be lost after it wrote its part
         add(done, report or _failed(done, problem or "it was damaged"))
-        if report is not None:  # remove what killed processes left
-            for left in done.part.parent.glob(f".{done.part.name}.*.partial"):
-                left.unlink(missing_ok=True)
+    remove_stale((output / "parts").glob(".part-*.partial"))
     all_failures = [*listing.failures, *(failure for part in parts for failure in reports[part].failures)]
     write_if_new(output / "failures.csv", comma_separated(["name", "reason"], all_failures))
     num_shapes = sum(report.num_shapes for report in reports.values())
