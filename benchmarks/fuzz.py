@@ -301,10 +301,15 @@ def random_case(seed: int, index: int) -> Case:
     reach = 3 * dim * spread + 2
     thresholds = np.sort(rng.integers(-reach, reach + 1, int(rng.integers(0, 40))))
     dtype = torch.float32 if rng.random() < 0.5 else torch.float64
+    if rng.random() < 0.3:  # far from the origin, where rounding is coarse
+        far = 2 ** int(rng.integers(8, 16 if dtype == torch.float32 else 44))
+        points[:, 0] += far
+        directions[:, 0] = 1
+        thresholds += far
     unit = 2.0 ** int(rng.integers(-60, 61) if rng.random() < 0.5 else 0)
     # Times the unit, from a flat sigmoid to one much steeper than rounding.
-    exponent = rng.choice([rng.uniform(-2, 3), rng.uniform(-12, 15)])
-    scale = math.inf if rng.random() < 0.4 else float(10**exponent) / unit
+    exponent = rng.choice([rng.uniform(-2, 3), rng.uniform(-12, 25)])
+    scale = math.inf if rng.random() < 0.4 else min(1e30, float(10**exponent) / unit)
     return Case(points, simplices, batch, num_complexes, weights, directions, thresholds, unit, scale, dtype)
 
 
