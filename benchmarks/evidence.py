@@ -15,8 +15,9 @@ one N(0, 0.1), the same in both shapes of a pair. 50 shapes a class. A run has t
     dents     shared regions are 0.55 times the sphere, as the causal ones are
     permuted  bumps with permuted labels: nothing is to be found
 
-For each: the AUC over all vertices of a shape (causal for its class or not), the AUC of causal against shared vertices alone,
-and the share of vertices with p <= 0.05, all averaged over the shapes. `bumps` also has the deletion test: a linear classifier
+For each: the AUC over all vertices of a shape (causal for its class or not), the same for the scores under the first
+permutation (`null`), the AUC of causal against shared vertices alone, and the share of vertices with p <= 0.05 or q <= 0.05
+(discovered), all averaged over the shapes. Vertices beside a causal region count as others. `bumps` also has the deletion test: a linear classifier
 is trained on half of the shapes and tested on the other half, on which the vertices with the highest scores are moved back to
 the sphere, or as many random ones, single or in patches. The evidence of the test half comes from all shapes, the classifier
 does not know them.
@@ -99,22 +100,27 @@ def auc(scores: Array, positive: Array) -> float:
 
 def measure(found: Evidence, simulation: Simulation) -> dict[str, float]:
     """Averages over the shapes, whose classes are the true ones."""
-    scores, p_values, q_values = (
-        x.reshape(len(simulation.labels), -1).numpy() for x in (found.scores, found.p_values, found.q_values)
+    scores, null, p_values, q_values = (
+        x.reshape(len(simulation.labels), -1).numpy() for x in (found.scores, found.null, found.p_values, found.q_values)
     )
-    overall, against, discovered, false = [], [], [], []
-    for score, q, label in zip(scores, q_values, simulation.labels, strict=True):
+    overall, against, discovered, false, significant, beside = [], [], [], [], [], []
+    for score, p, q, label in zip(scores, p_values, q_values, simulation.labels, strict=True):
         causal = simulation.causal[label]
         overall.append(auc(score, causal))
         both = causal | simulation.shared
         against.append(auc(score[both], causal[both]))
+        significant.append(float((p[causal] <= 0.05).mean()))
+        beside.append(float((p[~causal] <= 0.05).mean()))
         discovered.append(float((q[causal] <= 0.05).mean()))
         false.append(float((q[~causal] <= 0.05).mean()))
     regions = [region for region in found.regions if region.p_value <= 0.05]
     return {
         "auc": statistics.fmean(overall),
+        "auc_null": statistics.fmean(auc(*pair) for pair in zip(null, simulation.causal[simulation.labels], strict=True)),
         "auc_causal_shared": statistics.fmean(against),
         "p_below_005": float((p_values <= 0.05).mean()),
+        "causal_p_below_005": statistics.fmean(significant),
+        "others_p_below_005": statistics.fmean(beside),
         "causal_discovered": statistics.fmean(discovered),
         "others_discovered": statistics.fmean(false),
         "shapes_with_region": len({region.shape for region in regions}) / len(simulation.labels),
@@ -191,6 +197,11 @@ def render(path: Path) -> None:
         for way in mine[0]["deletion"]:
             means = np.mean([run["deletion"][way] for run in mine], axis=0)
             print(f"  accuracy, {way:<7}" + "   ".join(f"{n}: {m:.3f}" for n, m in zip(DELETED, means, strict=True)))
+        chance = [
+            value for run in mine for value in (run["permuted"]["auc"], run["permuted"]["auc_null"], run["bumps"]["auc_null"])
+        ]
+        error = statistics.stdev(chance) / math.sqrt(len(chance))
+        print(f"  AUC under {len(chance)} permutations of the labels: {statistics.fmean(chance):.3f} ± {error:.3f}")
         print(f"  seconds of one call with its permutations: {statistics.fmean(run['seconds_evidence'] for run in mine):.1f}")
 
 

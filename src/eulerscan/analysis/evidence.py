@@ -241,14 +241,15 @@ def _compare_one(complex: Complex, values: Tensor, index: int) -> _Part:
     count = values.shape[1]
     mean = values.mean(dim=1, keepdim=True)
     ratios = values / (mean + FLOOR * mean.mean()).clamp(min=torch.finfo(values.dtype).tiny)
-    at_least = (ratios >= ratios[:, :1]).sum(dim=1)
-    scores = ratios[:, 0].contiguous()
+    # If groups differ, all vertices at the height of a difference have higher scores than under permuted labels. Where the
+    # difference is, they stand out from the shape.
+    prominence = ratios / ratios.mean(dim=0).clamp(min=torch.finfo(values.dtype).tiny)
     return _Part(
-        scores,
-        at_least / count,
-        _discovery_rates(scores, ratios[:, 1:]),
-        ratios[:, min(1, count - 1)].contiguous(),
-        _regions(complex, ratios, index),
+        ratios[:, 0].contiguous(),
+        (prominence >= prominence[:, :1]).sum(dim=1) / count,
+        _discovery_rates(prominence[:, 0].contiguous(), prominence[:, 1:]),
+        ratios[:, 1].contiguous(),
+        _regions(complex, prominence, index),
     )
 
 
