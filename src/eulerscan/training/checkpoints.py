@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 
 from .._imports import require
 from .._storage import naming, replacing
+from ..nn.models import ECTSVM
 from . import distributed
 from .config import TrainingConfig
 
@@ -157,6 +158,8 @@ def _load_state(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> Non
 
 
 def _check_shapes(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
+    if isinstance(model, ECTSVM):
+        model.resize(len(tensors.get("head.support", ())))  # known only after fitting
     expected = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
     found = {name: list(tensor.shape) for name, tensor in tensors.items()}
     for name in sorted({*expected, *found}):

@@ -32,7 +32,18 @@ SelectBy = Literal["accuracy", "balanced_accuracy", "macro_f1", "loss", "last"]
 Balance = Literal["none", "weights", "sampling"]
 
 _LAYER = ("scale", "learn_directions", "learn_thresholds", "learn_scale")
-_HEAD = ("channels", "hidden", "dropout", "batch_norm", "circular", "num_rings", "conv_activation")
+_HEAD = (
+    "channels",
+    "hidden",
+    "dropout",
+    "batch_norm",
+    "circular",
+    "num_rings",
+    "conv_activation",
+    "directed",
+    "cost",
+    "spectrum",
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,7 @@ class ModelConfig:
     """Configuration of the model. An option that is ``None`` is taken from the preset, else it is the default of the model.
 
     Args:
-        model: cnn, mlp or deepsets.
+        model: curves (convolutions along curves), svm, cnn, mlp or deepsets.
         preset: A size of the paper: 4k, 65k, superpixels (cnn, mlp) or modelnet (deepsets).
         num_directions: Number of directions.
         num_thresholds: Number of thresholds in each direction.
@@ -63,6 +74,9 @@ class ModelConfig:
         circular: Pad the axis of directions circularly (cnn). Default: no.
         num_rings: Number of rings around the third axis that the directions form, each a channel (cnn, in space).
         conv_activation: Add a ReLU after each convolution (cnn). Default: yes. The published code had none.
+        directed: Let the network know the direction of each curve, for shapes whose orientation matters (curves). Default: no.
+        cost: Penalty of shapes on the wrong side (svm). Default: 10.
+        spectrum: Use the magnitude of Fourier coefficients over directions, which rotations keep (svm, in the plane).
     """
 
     model: str = "cnn"
@@ -86,6 +100,9 @@ class ModelConfig:
     circular: bool | None = None
     num_rings: int | None = None
     conv_activation: bool | None = None
+    directed: bool | None = None
+    cost: float | None = None
+    spectrum: bool | None = None
 
     def check(self) -> None:
         """Raise for options that no data can make valid."""

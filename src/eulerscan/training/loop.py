@@ -6,6 +6,7 @@ resumes from its last complete epoch to the same result, bit by bit, with the sa
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable
@@ -18,13 +19,15 @@ from torch import Tensor, nn
 
 from .._progress import progress_bar
 from ..datasets import Dataset
+from ..nn.models import ECTSVM, Classifier
 from . import distributed
-from .checkpoints import Checkpoints, Epoch
+from .checkpoints import Checkpoints, Epoch, save_model
 from .config import TrainingConfig
 from .metrics import Metrics, confusion
 from .rng import generator, seeded
 
 ORDER, AUGMENTATION, DROPOUT = range(3)  # each has its own random numbers
+MOST_FIXED = 2**28  # entries of transforms that are computed once: 1 GB
 
 
 @dataclass(frozen=True)
@@ -72,17 +75,20 @@ def train(
     if not len(dataset.indices("train")):
         raise ValueError(f"The training split of {dataset.name} must not be empty.")
     device = next(model.parameters()).device
+    if isinstance(model, ECTSVM):
+        return _fit(model, dataset, config, folder)
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(learned, lr=config.learning_rate, weight_decay=config.weight_decay)
     checkpoints = Checkpoints(model, optimizer, config, folder)
     history, best_epoch = checkpoints.resume()
     parallel = distributed.parallel(model)
     weights = _class_weights(dataset, config).to(device)
+    curves = _fixed_transforms(model, dataset, config)
     validated = bool(len(dataset.splits.get("val", ())))
     bar = progress_bar(config.epochs, "training", initial=len(history), hidden=not (progress and distributed.is_first()))
     try:
         while len(history) < config.epochs and not _stalled(history, best_epoch, config.patience):
-            record = _epoch(parallel, dataset, config, optimizer, weights, 1 + len(history))
+            record = _epoch(parallel, dataset, config, optimizer, weights, 1 + len(history), curves)
             distributed.broadcast_buffers(model)  # so that all processes validate and keep the same model
             if validated:
                 validation = evaluate(model, dataset, "val", batch_size=4 * config.batch_size, num_points=config.num_points)
@@ -135,10 +141,52 @@ def evaluate(
     return Metrics(counts, float(total) / max(1, int(counts.sum())))
 
 
+def _fit(model: ECTSVM, dataset: Dataset, config: TrainingConfig, folder: Path | None) -> Trained:
+    """Fit an SVM to the training split. Its history is a single epoch."""
+    begin = time.perf_counter()
+    shapes, labels = dataset.__getitems__(dataset.indices("train"))
+    if config.num_points is not None:
+        shapes = shapes.subsample(config.num_points)
+    model.fit(shapes, labels)
+    seconds = time.perf_counter() - begin
+    fitted = evaluate(model, dataset, "train", num_points=config.num_points)
+    record: Epoch = {"epoch": 1, "loss": fitted.loss, "seconds": seconds}
+    if len(dataset.splits.get("val", ())):
+        record |= evaluate(model, dataset, "val", num_points=config.num_points).summary("val_")
+    if folder is not None and distributed.is_first():
+        save_model(model, folder / "model.safetensors")
+        (folder / "metrics.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    distributed.barrier()
+    return Trained([record], 1)
+
+
+@torch.no_grad()
+def _fixed_transforms(model: nn.Module, dataset: Dataset, config: TrainingConfig) -> Tensor | None:
+    """``[B, ...]``: the transforms of all training shapes, if they are the same in every epoch and fit into memory."""
+    changing = config.num_points is not None or bool(config.augmentation)
+    if not isinstance(model, Classifier) or changing or distributed.world_size() > 1:
+        return None
+    entries = len(dataset) * math.prod(model.layer.config.shape(model.layer.dim))
+    if any(parameter.requires_grad for parameter in model.layer.parameters()) or entries > MOST_FIXED:
+        return None
+    curves: Tensor | None = None
+    for indices in dataset.indices("train").split(256):
+        found = model.layer(dataset.__getitems__(indices)[0].to(model.layer.weight.device))
+        curves = found.new_empty(len(dataset), *found.shape[1:]) if curves is None else curves
+        curves[indices] = found
+    return curves
+
+
 def _epoch(
-    model: nn.Module, dataset: Dataset, config: TrainingConfig, optimizer: torch.optim.Optimizer, weights: Tensor, epoch: int
+    model: nn.Module,
+    dataset: Dataset,
+    config: TrainingConfig,
+    optimizer: torch.optim.Optimizer,
+    weights: Tensor,
+    epoch: int,
+    curves: Tensor | None = None,
 ) -> Epoch:
-    """One pass over the training split. Returns its metrics."""
+    """One pass over the training split. Returns its metrics. The transforms of all shapes are given if they are fixed."""
     begin = time.perf_counter()
     batches = _order(dataset, config, epoch).split(config.batch_size)
     noise = generator(config.seed, epoch, AUGMENTATION, distributed.rank())
@@ -150,13 +198,17 @@ def _epoch(
             rate = _learning_rate(config, epoch - 1 + step / len(batches))
             for group in optimizer.param_groups:
                 group["lr"] = rate
-            shapes, labels = dataset.__getitems__(distributed.shard(batch))
-            if config.num_points is not None:
-                shapes = shapes.subsample(config.num_points, generator=noise)
-            if config.augmentation:
-                shapes = config.augmentation(shapes, noise)
-            labels = labels.to(weights.device)
-            logits = model(shapes.to(weights.device))
+            if curves is not None and isinstance(model, Classifier):
+                labels = dataset.labels[batch].to(weights.device)
+                logits = model.head(curves[batch].to(model.layer.weight.dtype))
+            else:
+                shapes, labels = dataset.__getitems__(distributed.shard(batch))
+                if config.num_points is not None:
+                    shapes = shapes.subsample(config.num_points, generator=noise)
+                if config.augmentation:
+                    shapes = config.augmentation(shapes, noise)
+                labels = labels.to(weights.device)
+                logits = model(shapes.to(weights.device))
             loss = nn.functional.cross_entropy(logits, labels, weights.to(logits.dtype), reduction="sum")
             # The size of the whole batch, not of this process's share: gradients are averaged over processes.
             size = float(weights[dataset.labels[batch]].sum())

@@ -29,7 +29,6 @@ from .config import RunConfig
 from .loop import Trained, evaluate, train
 from .metrics import Metrics
 
-
 LOCK = ".lock"
 
 

@@ -8,10 +8,18 @@ from collections.abc import Mapping
 
 from .classifier import Classifier
 from .cnn import ECTCNN
+from .curves import ECTCurves
 from .deepsets import ECTDeepSets
 from .ensemble import Ensemble
 from .mlp import ECTMLP
+from .svm import ECTSVM
 
-__all__ = ["ECTCNN", "ECTMLP", "Classifier", "ECTDeepSets", "Ensemble"]
+__all__ = ["ECTCNN", "ECTMLP", "ECTSVM", "Classifier", "ECTCurves", "ECTDeepSets", "Ensemble"]
 
-MODELS: Mapping[str, type[Classifier]] = {"cnn": ECTCNN, "mlp": ECTMLP, "deepsets": ECTDeepSets}
+MODELS: Mapping[str, type[Classifier]] = {
+    "curves": ECTCurves,
+    "svm": ECTSVM,
+    "cnn": ECTCNN,
+    "mlp": ECTMLP,
+    "deepsets": ECTDeepSets,
+}

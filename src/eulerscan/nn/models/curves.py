@@ -1,0 +1,100 @@
+"""Convolutions along curves, pooled over directions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from ..heads import check_sizes, linear_blocks
+from ..layers import ECTLayer
+from .classifier import Classifier, Preset
+
+KERNEL = 5  # thresholds
+
+
+class ECTCurves(Classifier):
+    """The same convolutions along every curve, statistics over directions, then fully connected layers.
+
+    Mean, standard deviation and maximum over directions do not depend on their order, and with many evenly spread directions
+    hardly on the rotation of a shape. With ``directed``, the convolutions know the direction of a curve, for shapes whose
+    orientation carries meaning, such as letters.
+
+    Args:
+        layer: The transform.
+        num_classes: Number of logits.
+        channels: Output channels of the convolutions. Each is followed by batch normalization, a ReLU and pooling of pairs.
+        hidden: Sizes of the hidden layers.
+        dropout: Dropout probability before each layer after pooling.
+        directed: Whether the coordinates of the direction are channels of its curve.
+
+    Example:
+        >>> model = ECTCurves(ECTLayer(dim=3, num_directions=32, num_thresholds=32), num_classes=40)
+        >>> model(torch.rand(8, 100, 3)).shape
+        torch.Size([8, 40])
+    """
+
+    presets: ClassVar[Mapping[str, Preset]] = {}
+
+    def __init__(
+        self,
+        layer: ECTLayer,
+        num_classes: int,
+        *,
+        channels: Sequence[int] = (16, 32, 64),
+        hidden: Sequence[int] = (128,),
+        dropout: float = 0.3,
+        directed: bool = False,
+    ) -> None:
+        check_sizes(channels=channels, hidden=hidden)
+        width = layer.config.num_thresholds // 2 ** len(channels)
+        if width < 1:
+            raise ValueError(
+                f"layer must have at least {2 ** len(channels)} thresholds for {len(channels)} convolutions, got "
+                f"{layer.config.num_thresholds}."
+            )
+        inputs = 2 * layer.num_channels
+        blocks: list[nn.Module] = [CurveChannels(), nn.BatchNorm2d(inputs)]
+        if directed:
+            blocks.append(DirectionChannels(layer))
+            inputs += layer.dim
+        for before, after in itertools.pairwise((inputs, *channels)):
+            blocks += [nn.Conv2d(before, after, (1, KERNEL), padding=(0, KERNEL // 2), bias=False), nn.BatchNorm2d(after)]
+            blocks += [nn.ReLU(), nn.MaxPool2d((1, 2))]
+        sizes = (3 * channels[-1] * width, *hidden)
+        classify = [nn.Dropout(dropout), *linear_blocks(sizes, dropout, batch_norm=True), nn.Linear(sizes[-1], num_classes)]
+        super().__init__(layer, nn.Sequential(*blocks, DirectionStatistics(), *classify))
+
+
+class CurveChannels(nn.Module):
+    """Curves and their differences from one threshold to the next as channels, ``[B, (K,) T, H]`` to ``[B, 2 K, T, H]``."""
+
+    def forward(self, curves: Tensor) -> Tensor:
+        if curves.ndim == 3:
+            curves = curves.unsqueeze(1)
+        return torch.cat([curves, curves.diff(dim=-1, prepend=torch.zeros_like(curves[..., :1]))], dim=1)
+
+
+class DirectionChannels(nn.Module):
+    """The coordinates of each direction as further channels, ``[B, K, T, H]`` to ``[B, K + dim, T, H]``."""
+
+    def __init__(self, layer: ECTLayer) -> None:
+        super().__init__()
+        self._layer = (layer,)  # in a tuple, so that it is not a submodule here too
+
+    def forward(self, curves: Tensor) -> Tensor:
+        directions = self._layer[0].directions.to(curves).T[None, :, :, None]
+        return torch.cat([curves, directions.expand(len(curves), -1, -1, curves.shape[-1])], dim=1)
+
+
+class DirectionStatistics(nn.Module):
+    """Mean, standard deviation and maximum over directions, ``[B, C, T, H]`` to ``[B, 3 C H]``."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        mean = features.mean(dim=2)
+        # The square root has no derivative at 0.
+        deviation = ((features - mean.unsqueeze(2)).square().mean(dim=2) + 1e-6).sqrt()
+        return torch.cat([mean, deviation, features.amax(dim=2)], dim=1).flatten(1)

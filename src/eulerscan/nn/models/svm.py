@@ -1,0 +1,136 @@
+"""A support vector machine on the transform."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor, nn
+
+from ..._imports import require
+from ..._validation import positive
+from ...complexes import Shape
+from ..layers import ECTLayer
+from .classifier import Classifier
+
+
+class ECTSVM(Classifier):
+    """A support vector machine (SVM) with a radial kernel on the flattened transform.
+
+    It is fitted in closed form by scikit-learn, in seconds for a few thousand shapes, and strong for few of them. The fitted
+    machine is a module like the others, without scikit-learn.
+
+    Args:
+        layer: The transform. It is not trained.
+        num_classes: Number of logits: votes of the pairwise machines.
+        cost: Penalty of training shapes on the wrong side, C of scikit-learn.
+        spectrum: Whether to take the magnitude of the Fourier coefficients over directions, which does not change if a shape in
+            the plane is rotated by a multiple of the angle between directions.
+
+    Example:
+        >>> model = ECTSVM(ECTLayer(dim=2, normalize="unit_ball"), num_classes=2)
+        >>> clouds = torch.rand(20, 9, 2) * torch.tensor([1.0, 0.1]).where(torch.arange(20)[:, None, None] < 10, torch.ones(2))
+        >>> model.fit(clouds, (torch.arange(20) >= 10).long()).num_support > 0
+        True
+        >>> model(clouds[:2]).argmax(dim=1)
+        tensor([0, 0])
+    """
+
+    def __init__(self, layer: ECTLayer, num_classes: int, *, cost: float = 10.0, spectrum: bool = False) -> None:
+        if not cost > 0:
+            raise ValueError(f"cost must be positive, got {cost}.")
+        if spectrum and layer.dim != 2:
+            raise ValueError(f"spectrum must be False unless shapes are in the plane, got dim={layer.dim}.")
+        super().__init__(layer.requires_grad_(False), PairwiseSVM(layer, positive(num_classes, "num_classes"), spectrum))
+        self.cost = cost
+
+    @property
+    def num_support(self) -> int:
+        """Number of support vectors."""
+        return len(self.head.support)  # type: ignore[arg-type]
+
+    @torch.no_grad()
+    def fit(self, shape: Shape, labels: Tensor) -> ECTSVM:
+        """Fit the machine to shapes and their classes ``[B]``, int64. Every class must occur."""
+        assert isinstance(self.head, PairwiseSVM)
+        self.head.fit(self.layer(shape).to(self.layer.weight.dtype), labels, self.cost)
+        return self
+
+    def resize(self, num_support: int) -> None:
+        """Make room for this many support vectors, to load a state dict."""
+        assert isinstance(self.head, PairwiseSVM)
+        self.head.resize(num_support)
+
+
+class PairwiseSVM(nn.Module):
+    """Standardized features, a radial kernel, and a machine for each pair of classes. Its parameters are not trained."""
+
+    mean: Tensor
+    deviation: Tensor
+    gamma: Tensor
+    support: Tensor
+    coefficients: Tensor
+    intercepts: Tensor
+
+    def __init__(self, layer: ECTLayer, num_classes: int, spectrum: bool) -> None:
+        super().__init__()
+        directions, thresholds = layer.config.num_directions, layer.config.num_thresholds
+        self.num_classes, self.spectrum = num_classes, spectrum
+        self.num_features = layer.num_channels * thresholds * (directions // 2 + 1 if spectrum else directions)
+        pairs = max(1, num_classes * (num_classes - 1) // 2)
+        frozen = {"mean": self.num_features, "deviation": self.num_features, "intercepts": pairs}
+        for name, size in frozen.items():
+            self.register_parameter(name, nn.Parameter(torch.zeros(size), requires_grad=False))
+        self.register_parameter("gamma", nn.Parameter(torch.ones(()), requires_grad=False))
+        self.resize(0)
+
+    def resize(self, num_support: int) -> None:
+        like, pairs = self.intercepts, len(self.intercepts)
+        self.support = nn.Parameter(like.new_zeros(num_support, self.num_features), requires_grad=False)
+        self.coefficients = nn.Parameter(like.new_zeros(num_support, pairs), requires_grad=False)
+
+    def features(self, curves: Tensor) -> Tensor:
+        """``[B, F]``, not standardized yet."""
+        if self.spectrum:
+            curves = torch.fft.rfft(curves, dim=-2, norm="forward").abs()
+        return curves.flatten(1)
+
+    def fit(self, curves: Tensor, labels: Tensor, cost: float) -> None:
+        svm = require("sklearn.svm", extra="sklearn")
+        features = self.features(curves)
+        found = labels.unique()
+        if len(found) != self.num_classes or len(labels) != len(features):
+            raise ValueError(
+                f"labels must have an entry for each of {len(features)} shapes and hold every class from 0 to "
+                f"{self.num_classes - 1}, got {len(labels)} entries with {len(found)} classes."
+            )
+        deviation, mean = torch.std_mean(features, dim=0, correction=0)
+        self.mean.copy_(mean)
+        self.deviation.copy_(torch.where(deviation > 1e-6 * deviation.max(), deviation, 1.0))  # constant features say nothing
+        standardized = (features - self.mean) / self.deviation
+        machine = svm.SVC(C=cost, decision_function_shape="ovo").fit(standardized.double().cpu().numpy(), labels.cpu().numpy())
+        self.resize(len(machine.support_))
+        self.support.copy_(standardized[torch.from_numpy(machine.support_).long()])
+        self.gamma.fill_(float(machine._gamma))
+        bounds = [0, *itertools.accumulate(machine.n_support_.tolist())]
+        dual = torch.from_numpy(machine.dual_coef_).to(self.coefficients)
+        for pair, (i, j) in enumerate(itertools.combinations(range(self.num_classes), 2)):
+            own, other = slice(bounds[i], bounds[i + 1]), slice(bounds[j], bounds[j + 1])
+            self.coefficients[own, pair] = dual[j - 1, own]
+            self.coefficients[other, pair] = dual[i, other]
+        self.intercepts.copy_(torch.from_numpy(machine.intercept_))
+        if self.num_classes == 2:  # for which scikit-learn has the other sign
+            self.coefficients.neg_()
+            self.intercepts.neg_()
+
+    def forward(self, curves: Tensor) -> Tensor:
+        """Votes ``[B, num_classes]`` of the machines; their decisions break ties."""
+        standardized = (self.features(curves) - self.mean) / self.deviation
+        kernel = torch.exp(-self.gamma * torch.cdist(standardized, self.support).square())
+        decisions = kernel @ self.coefficients + self.intercepts
+        first, second = torch.triu_indices(self.num_classes, self.num_classes, offset=1, device=decisions.device)
+        won = (decisions > 0).to(decisions)
+        empty = decisions.new_zeros(len(decisions), self.num_classes)
+        votes = empty.index_add(1, first, won).index_add(1, second, 1 - won)
+        margin = empty.index_add(1, first, decisions).index_add(1, second, -decisions)
+        return votes + margin / (3 * (margin.abs() + 1))

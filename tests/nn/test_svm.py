@@ -1,0 +1,67 @@
+"""The SVM on the transform."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.svm import SVC
+
+import eulerscan as es
+from eulerscan.nn.models import ECTSVM
+
+
+def clouds(num_classes, count=15, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(count * num_classes) % num_classes
+    points = torch.randn(len(labels), 12, 2, generator=generator)
+    points[..., 0] *= 1 + 2 * labels[:, None]
+    return points, labels
+
+
+@pytest.mark.parametrize("num_classes", [2, 3, 7])
+@pytest.mark.parametrize("spectrum", [False, True])
+def test_the_module_equals_scikit_learn(num_classes, spectrum):
+    points, labels = clouds(num_classes)
+    layer = es.ECTLayer(2, 8, 12, normalize="center", radius=20.0, dtype=torch.float64)
+    model = ECTSVM(layer, num_classes, cost=3.0, spectrum=spectrum).fit(points.double(), labels)
+    features = model.head.features(layer(points.double())).detach().numpy()
+    spread = features.std(axis=0)
+    standardized = (features - features.mean(axis=0)) / np.where(spread > 1e-6 * spread.max(), spread, 1)
+    expected = SVC(C=3.0, break_ties=num_classes > 2).fit(standardized, labels.numpy())
+    found = model(points.double())
+    assert np.array_equal(found.argmax(dim=1).numpy(), expected.predict(standardized))
+    decision = expected.decision_function(standardized)
+    if num_classes == 2:
+        assert np.array_equal((found[:, 1] > found[:, 0]).numpy(), decision > 0)
+    else:
+        np.testing.assert_allclose(found.numpy(), decision, rtol=1e-9, atol=1e-9)
+
+
+def test_the_spectrum_does_not_see_rotations_by_the_angle_between_directions():
+    points, labels = clouds(3)
+    layer = es.ECTLayer(2, 16, 16, normalize="unit_ball", dtype=torch.float64)
+    model = ECTSVM(layer, 3, spectrum=True).fit(points.double(), labels)
+    angle = torch.tensor(3 * 2 * torch.pi / 16, dtype=torch.float64)
+    rotation = torch.stack([torch.stack([angle.cos(), -angle.sin()]), torch.stack([angle.sin(), angle.cos()])])
+    torch.testing.assert_close(model(points.double() @ rotation.T), model(points.double()), rtol=1e-6, atol=1e-6)
+    plain = ECTSVM(layer, 3).fit(points.double(), labels)
+    assert (plain(points.double() @ rotation.T) - plain(points.double())).abs().max() > 0.1
+
+
+def test_the_state_dict_holds_the_machine():
+    points, labels = clouds(3)
+    model = ECTSVM(es.ECTLayer(2), 3).fit(points, labels)
+    other = ECTSVM(es.ECTLayer(2), 3)
+    other.resize(model.num_support)
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other(points), model(points))
+    assert model.num_parameters == 0
+
+
+def test_bad_input():
+    points, labels = clouds(3)
+    with pytest.raises(ValueError, match="every class from 0 to 3, got 45 entries with 3 classes"):
+        ECTSVM(es.ECTLayer(2), 4).fit(points, labels)
+    with pytest.raises(ValueError, match="cost must be positive, got 0"):
+        ECTSVM(es.ECTLayer(2), 3, cost=0)
+    with pytest.raises(ValueError, match="spectrum must be False unless shapes are in the plane, got dim=3"):
+        ECTSVM(es.ECTLayer(3), 3, spectrum=True)
