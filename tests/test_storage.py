@@ -1,14 +1,20 @@
 import errno
 import os
+import resource
 import socket
 import subprocess
 import sys
 import textwrap
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
+import torch
 
+import eulerscan as es
 from eulerscan._storage import locked, naming, remove_stale, replacing
+from eulerscan.analysis.pairwise import PairwiseCheckpoint
+from eulerscan.training.checkpoints import save_model
 
 
 @contextmanager
@@ -116,6 +122,39 @@ def test_a_full_disk_is_named_by_the_file_that_was_written(number, tmp_path):
         raise PermissionError(errno.EACCES, "denied", "other")
     with pytest.raises(OSError, match="^of reading$"), naming(path):  # perhaps of another file
         raise OSError("of reading")
+
+
+def write_table(path):
+    settings = es.bulk.Settings(3, es.ECTConfig(32, 32))
+    numbers = np.random.default_rng(0).random((20, 32, 32), dtype=np.float32)
+    es.bulk.write_transforms(path, settings, [([str(i) for i in range(20)], numbers)])
+
+
+WRITERS = {
+    "a.npz": write_table,
+    "a.csv": write_table,
+    "a.parquet": write_table,
+    "model.safetensors": lambda path: save_model(torch.nn.Linear(50, 50), path),
+    "shape.npz": lambda path: es.io.write(es.Complex(torch.rand(1000, 3)), path),
+    "shape.ply": lambda path: es.io.write(es.Complex(torch.rand(1000, 3)), path),
+    ".a.pairs": lambda path: [PairwiseCheckpoint(path.with_name("a"), {}).add((i, i), 0.5) for i in range(100)],
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_writer_names_the_file_that_a_full_disk_refuses(name, tmp_path):
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    WRITERS[name](tmp_path / name)  # loads the libraries
+    (tmp_path / name).unlink()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limit[1]))
+    try:
+        with pytest.raises(OSError, match=name) as caught:
+            WRITERS[name](tmp_path / name)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert "partial" not in str(caught.value)
+    assert not list(tmp_path.glob(".*.partial"))
+    assert not (tmp_path / name).exists() or name == ".a.pairs"
 
 
 def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path):

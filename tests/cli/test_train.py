@@ -3,6 +3,7 @@
 import csv
 import importlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import torch
 import trimesh
 from PIL import Image
 
+from eulerscan._storage import locked
 from eulerscan.cli.main import main
 from eulerscan.datasets import Dataset
 from eulerscan.io import read
@@ -99,6 +101,14 @@ def test_an_interruption_says_how_to_resume(run, folder, tmp_path, monkeypatch):
     _, err = run("train", "--folder", folder, *TINY, "--output", tmp_path / "out", status=130)
     assert err.startswith(f"finished epochs are in {tmp_path / 'out' / 'seed-0'}")
     assert "--resume" in err
+
+
+def test_two_commands_do_not_train_in_one_folder(run, folder, tmp_path):
+    with locked(tmp_path / "out" / "seed-0" / ".lock"):
+        for option in ([], ["--resume"], ["--overwrite"]):
+            _, err = run("train", "--folder", folder, "-o", tmp_path / "out", *option, status=2)
+            assert re.search(rf"error: .*seed-0 is in use by process {os.getpid()} on ", err)
+    assert not list((tmp_path / "out" / "seed-0").iterdir())
 
 
 def test_a_missing_folder_of_the_run_is_named(run, trained, tmp_path):

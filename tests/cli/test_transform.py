@@ -316,6 +316,21 @@ def test_many_failures_are_listed_in_the_file(run, tmp_path):
     assert len((tmp_path / "out" / "failures.csv").read_text().splitlines()) == 30
 
 
+def test_names_with_escape_codes_are_printed_without_effect(run, tmp_path):
+    place = tmp_path / "shapes"
+    place.mkdir()
+    (place / "good.csv").write_text("0,0\n1,0\n")
+    (place / "red\x1b[31m.csv").write_text("nothing\n")
+    (place / "odd.\x1b[2J").write_text("nothing\n")
+    _, err = run("transform", place, "-o", tmp_path / "out.npz", status=1)
+    assert "skipped red\\x1b[31m.csv: " in err
+    assert "extensions: .\\x1b[2j" in err
+    _, more = run("transform", place / "red\x1b[31m.csv", "-o", tmp_path / "two.npz", status=2)
+    _, missing = run("plot", tmp_path / "no\x1b[31m.csv", "-o", tmp_path / "a.png", status=2)
+    assert "\x1b" not in err + more + missing
+    assert "no\\x1b[31m.csv" in missing
+
+
 @pytest.mark.parametrize("options", [[], ["--dim", 3]], ids=["dimension unknown", "dimension known"])
 @pytest.mark.parametrize("name", ["out", "out.npz", "out.csv", "out.parquet"])
 def test_if_every_file_fails_that_is_said(run, tmp_path, name, options):

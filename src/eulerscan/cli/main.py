@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from .._imports import require, without_gc
+from .._tables import printable
 from .._version import __version__
 
 DESCRIPTION = """The Euler characteristic transform: classify, fit and compare shapes.
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes when it ends
         sys.exit(1)
     except shown as error:
-        print(f"error: {_message(error)}", file=sys.stderr)
+        print("error: " + "\n".join(map(printable, _message(error).split("\n"))), file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

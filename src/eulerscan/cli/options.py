@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 import torch
 from tyro.conf import Positional, arg
 
+from .._tables import printable
 from ..analysis.quality import describe_topology
 from ..complexes import Complex
 from ..io import READABLE, Failure, Listing, list_shapes, read, read_metadata
@@ -25,13 +26,13 @@ Output = Annotated[Path, arg(aliases=["-o"])]
 MaybeOutput = Annotated[Path | None, OPTIONAL, arg(aliases=["-o"])]
 Dim = Annotated[int | None, OPTIONAL, arg(help="Dimension of the ambient space. Default: that of the first shape.")]
 Overwrite = Annotated[bool, arg(help="Replace the output if it exists.")]
-Quiet = Annotated[bool, arg(help="Show no progress, and print nothing but errors.")]
+Quiet = Annotated[bool, arg(help="Hide progress and summaries; print only warnings and errors.")]
 Data = Annotated[
     tuple[str, ...],
     arg(
         metavar="NAME=VALUE ...",
         help_behavior_hint="(optional)",
-        help="Options for reading files, such as `invert=true` for dark images on white, `weighted=true` or `threshold=0.3`.",
+        help="Options for reading files, such as `invert=true` for dark shapes on white, `weighted=true` or `threshold=0.3`.",
     ),
 ]
 Files = Annotated[Positional[tuple[Path, ...]], arg(metavar="FOLDER|FILE ...", help_behavior_hint="(required)")]
@@ -46,9 +47,9 @@ class Input:
 
     Args:
         only: Extensions of the files to read in folders, such as `--only off`. Default: all that can be read.
-        table: Table with a row per shape (CSV), for the groups. Its column `name`, or its first one, holds paths or file names,
-            with or without extension.
-        label: Column of --table with the group of each shape. Default groups: the subfolders.
+        table: CSV table with one row per shape. Its column `name`, or its first one, holds paths or file names, with or without
+            extension.
+        label: Column of --table with the class of each shape. Default: the subfolder.
         cache: Keep the shapes in the cache folder, from where the next command loads them.
     """
 
@@ -118,7 +119,7 @@ def find_files(
     if input is not None and input.table is not None:
         exclude = [*exclude, input.table]
     listing = list_shapes(files, exclude=exclude, only=() if input is None else input.only, sort=sort)
-    extensions = " ".join(sorted(extension or "(none)" for extension in listing.skipped))
+    extensions = " ".join(sorted(printable(extension) or "(none)" for extension in listing.skipped))
     if not listing.names:
         why = f" Found only {extensions}." if extensions else ""
         for failure in listing.failures[:1]:
@@ -146,8 +147,8 @@ def warn_light_background(image: Path, reading: Mapping[str, Any]) -> None:
     """Warn if an image has a light background, which is then taken for the shape."""
     if not {"invert", "threshold"} & set(reading) and has_light_background(image):
         print(
-            f"warning: {image} has a light background, which is taken for the shape. Use --data invert=true for dark shapes "
-            "or invert=false to hide this warning",
+            f"warning: {printable(str(image))} has a light background, which is taken for the shape. Use --data invert=true "
+            "for dark shapes or invert=false to hide this warning",
             file=sys.stderr,
         )
 
@@ -167,7 +168,7 @@ def warn_unusual_topology(euler: Sequence[tuple[str, int]]) -> None:
     remark = describe_topology(torch.tensor([number for _, number in euler]), [name for name, _ in euler])
     if remark is not None:
         options = "largest_component=true, min_size=9 or fill_holes=true"
-        print(f"warning: {remark} For images, --data takes {options}", file=sys.stderr)
+        print(f"warning: {printable(remark)} For images, --data takes {options}", file=sys.stderr)
 
 
 def print_failures(failures: Sequence[Failure], *, done: int = 1, listed_in: Path | None = None) -> int:
@@ -180,7 +181,7 @@ def print_failures(failures: Sequence[Failure], *, done: int = 1, listed_in: Pat
     """
     shown = failures if listed_in is None or not listed_in.exists() else failures[:20]
     for failure in shown:
-        print(f"skipped {failure.path}: {failure.reason}", file=sys.stderr)
+        print(printable(f"skipped {failure.path}: {failure.reason}"), file=sys.stderr)
     if len(shown) < len(failures):
         print(f"and {len(failures) - len(shown)} more, all listed in {listed_in}", file=sys.stderr)
     if failures and not done:

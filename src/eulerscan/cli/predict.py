@@ -15,7 +15,7 @@ from tyro.conf import Positional, arg
 from .. import datasets
 from .._progress import progress
 from .._storage import replacing
-from .._tables import aligned, comma_separated
+from .._tables import aligned, comma_separated, printable
 from ..complexes import Complex, collate
 from ..datasets import Dataset
 from ..datasets.folder import LabeledShapes, load_source, read_labeled
@@ -138,7 +138,7 @@ def predict(
     """Predict the class of each file. Files that cannot be read are skipped, and the exit code is then 1.
 
     Args:
-        run: Folder of a run, trained on a folder of files or on shapes of the same dimension.
+        run: Folder of a run. Its training shapes must have the same dimension as these files.
         files: Files, or folders of files.
         output: CSV file for the predictions: file, class, its probability, and the probabilities of all classes. Default: print
             a table.
@@ -189,7 +189,8 @@ def _warn_unusual(shapes: Sequence[tuple[Path, int]]) -> None:
     kind = _KINDS.get(dim, f"complex of dimension {dim}")
     others = f", like {more} more" if more else ""
     print(
-        f"warning: {first} is a {kind}{others}. The model was not trained on any, so the prediction is unreliable",
+        f"warning: {printable(str(first))} is a {kind}{others}. The model was not trained on any, so the prediction is "
+        "unreliable",
         file=sys.stderr,
     )
 
