@@ -17,10 +17,11 @@ one N(0, 0.1), the same in both shapes of a pair. 50 shapes a class. A run has t
 
 For each: the AUC over all vertices of a shape (causal for its class or not), the same for the scores under the first
 permutation (`null`), the AUC of causal against shared vertices alone, and the share of vertices with p <= 0.05 or q <= 0.05
-(discovered), all averaged over the shapes. Vertices beside a causal region count as others. `bumps` also has the deletion test: a linear classifier
-is trained on half of the shapes and tested on the other half, on which the vertices with the highest scores are moved back to
-the sphere, or as many random ones, single or in patches. The evidence of the test half comes from all shapes, the classifier
-does not know them.
+(discovered), all averaged over the shapes. Vertices beside a causal region count as others.
+
+`bumps` also has the deletion test: a linear classifier is trained on half of the shapes and tested on the other half, on which
+the vertices with the highest scores are moved back to the sphere, or as many random ones, single or in patches. The evidence of
+the test half comes from all shapes, the classifier does not know them.
 """
 
 from __future__ import annotations

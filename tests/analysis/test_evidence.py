@@ -1,0 +1,198 @@
+"""Evidence: where on the shapes groups differ."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import eulerscan as es
+from eulerscan.analysis import evidence
+from eulerscan.analysis.evidence import _components, _discovery_rates, group_weights, labeled_scores, neighbor_mean
+
+MODULE = sys.modules["eulerscan.analysis.evidence"]
+NUM_POINTS = 48
+DENT = slice(20, 26)
+CONFIG = es.ECTConfig(24, 24, normalize="center")
+
+
+def outlines(count: int, seed: int = 0, *, dented=lambda i: i % 2 == 1, dtype=torch.float64) -> es.Complex:
+    """Noisy circles, all with a bump, some with a dent."""
+    generator = torch.Generator().manual_seed(seed)
+    angle = torch.arange(NUM_POINTS, dtype=dtype) * (2 * torch.pi / NUM_POINTS)
+    circle = torch.stack([angle.cos(), angle.sin()], dim=1)
+    edges = torch.stack([torch.arange(NUM_POINTS), (torch.arange(NUM_POINTS) + 1) % NUM_POINTS])
+    shapes = []
+    for i in range(count):
+        points = circle * (1 + 0.02 * torch.randn(NUM_POINTS, 1, generator=generator, dtype=dtype))
+        points[2:6] *= 1.3
+        if dented(i):
+            points[DENT] *= 0.6
+        shapes.append(es.Complex(points, [edges]))
+    return es.collate(shapes)
+
+
+def by_autograd(complex, labelings, weights, directions, thresholds, scale):
+    """The score of every vertex as a plain gradient, one labeling and one direction at a time."""
+    result = torch.zeros(len(complex.points), labelings.shape[1], dtype=complex.points.dtype)
+    for p in range(labelings.shape[1]):
+        own = weights[labelings[:, p], :, :, p]  # [B, T, H]
+        for i in range(len(directions)):
+            points = complex.points.clone().requires_grad_()
+            curves = es.ect(complex.with_points(points), directions[i : i + 1], thresholds, scale=scale)
+            (gradient,) = torch.autograd.grad((curves[:, 0] * own[:, i]).sum(), points)
+            result[:, p] += gradient.square().sum(dim=1)
+    return result.sqrt()
+
+
+@pytest.mark.parametrize("num_groups", [2, 3])
+@pytest.mark.parametrize("memory", [1 << 25, 100])
+def test_scores_of_all_labelings_at_once_are_gradients(num_groups, memory, monkeypatch):
+    monkeypatch.setattr(MODULE, "AT_ONCE", memory)
+    tetrahedron = es.Complex(torch.rand(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1)),
+                             [torch.tensor([[0], [1], [2]])]).closure()  # fmt: skip
+    generator = torch.Generator().manual_seed(0)
+    complex = es.collate(
+        [tetrahedron.with_points(torch.randn(4, 3, dtype=torch.float64, generator=generator)) for _ in range(6)]
+    )
+    directions, thresholds = es.directions.fibonacci(7, dtype=torch.float64), es.thresholds(9, 3.0, dtype=torch.float64)
+    labelings = torch.stack([torch.arange(6) % num_groups, torch.arange(6).flip(0) % num_groups], dim=1)
+    weights = group_weights(es.ect(complex, directions, thresholds), labelings)
+    arguments = (complex, labelings, weights, directions, thresholds, 4.0)
+    torch.testing.assert_close(labeled_scores(*arguments), by_autograd(*arguments))
+    assert float(labeled_scores(*arguments).max()) > 0
+
+
+def test_weights_are_differences_of_means():
+    transforms = torch.rand(6, 2, 3, dtype=torch.float64)
+    labels = torch.tensor([0, 1, 2, 0, 1, 1])
+    weights = group_weights(transforms, labels[:, None])
+    variance = (transforms.std(dim=0, correction=0) + 0.5) ** 2
+    for group in range(3):
+        expected = (transforms[labels == group].mean(dim=0) - transforms[labels != group].mean(dim=0)) / variance
+        torch.testing.assert_close(weights[group, ..., 0], expected)
+
+
+def test_the_mean_over_neighbors_of_a_path():
+    path = es.Complex(torch.rand(3, 2), [torch.tensor([[0, 1], [1, 2]])])
+    torch.testing.assert_close(neighbor_mean(path, torch.tensor([[1.0], [2.0], [6.0]])), torch.tensor([[1.5], [3.0], [4.0]]))
+    cloud = es.Complex(torch.rand(3, 2))
+    torch.testing.assert_close(neighbor_mean(cloud, torch.eye(3)), torch.eye(3))
+    triangle = es.Complex(torch.rand(3, 2), [torch.tensor([[0], [1], [2]])])  # without its edges
+    torch.testing.assert_close(neighbor_mean(triangle, torch.tensor([[0.0], [0.0], [3.0]])), torch.ones(3, 1))
+
+
+def test_components_are_connected_for_each_labeling():
+    path = es.Complex(torch.rand(6, 2), [torch.tensor([[4, 0, 2, 1, 3], [5, 1, 3, 2, 4]])])
+    inside = torch.tensor([[1, 1, 0, 1, 1, 1], [1, 1, 1, 1, 1, 1], [0, 1, 0, 1, 0, 1]]).T.bool()
+    roots = torch.full(inside.shape, -1)
+    roots[inside] = _components(path, inside)
+    assert [len(column[column >= 0].unique()) for column in roots.T] == [2, 1, 3]
+    assert roots[0, 0] == roots[1, 0] != roots[3, 0] == roots[4, 0] == roots[5, 0]
+    assert len(roots[roots >= 0].unique()) == 6
+
+
+def test_discovery_rates_are_shares_of_the_null():
+    scores, null = torch.tensor([3.0, 1.0, 2.0]), torch.tensor([[0.5, 2.5], [1.5, 0.5], [0.5, 0.5]])
+    # At least 3: none of the null. At least 2: 1 of 2 permutations, of 2 scores. At least 1: 2 of 2, of 3 scores.
+    torch.testing.assert_close(_discovery_rates(scores, null), torch.tensor([0.0, 1 / 3, 1 / 4]))
+
+
+def test_evidence_is_where_the_dent_is_and_not_at_the_shared_bump():
+    found = evidence(outlines(24), [0, 1] * 12, permutations=60, config=CONFIG)
+    scores, p_values, q_values = (x.reshape(24, NUM_POINTS)[1::2] for x in (found.scores, found.p_values, found.q_values))
+    mean = scores.mean(dim=0)
+    assert int(mean.argmax()) in range(DENT.start - 2, DENT.stop + 2)
+    assert float(mean[DENT].mean()) > 2 * float(mean[2:6].mean())
+    assert float((p_values[:, DENT] <= 0.05).float().mean()) > 0.8
+    assert float((q_values[:, DENT] <= 0.05).float().mean()) > 0.8
+    assert float((p_values[:, 30:45] <= 0.05).float().mean()) < 0.1
+    best = found.regions[next(i for i, region in enumerate(found.regions) if region.shape == 1)]
+    assert best.p_value <= 0.05
+    assert set(range(DENT.start + 1, DENT.stop - 1)) <= set((best.vertices - NUM_POINTS).tolist())
+
+
+def test_five_per_cent_of_p_values_are_at_most_005_if_groups_do_not_differ():
+    rates = []
+    for seed in range(12):
+        labels = np.random.default_rng(seed).permutation([0, 1] * 10)
+        found = evidence(outlines(20, seed, dented=lambda i: i < 9), labels, permutations=39, seed=seed, config=CONFIG)
+        rates.append(float((found.p_values <= 0.05).float().mean()))
+        assert float(found.p_values.min()) >= found.smallest_p == 1 / 40
+    assert 0.03 < np.mean(rates) < 0.07
+
+
+def test_names_and_order_of_groups_do_not_matter():
+    shapes = outlines(12)
+    first = evidence(shapes, [0, 1] * 6, permutations=20, config=CONFIG)
+    second = evidence(shapes, ["b", "a"] * 6, permutations=20, config=CONFIG)
+    third = evidence(shapes, torch.tensor([1, 0] * 6), permutations=20, config=CONFIG)
+    for other in (second, third):
+        torch.testing.assert_close(other.scores, first.scores)
+        torch.testing.assert_close(other.p_values, first.p_values)
+    assert second.labels == ("b", "a") * 6
+
+
+def test_chunks_of_shapes_do_not_matter(monkeypatch):
+    shapes = outlines(9)
+    labels = [0, 1, 2] * 3
+    whole = evidence(shapes, labels, permutations=30, config=CONFIG)
+    monkeypatch.setattr(MODULE, "AT_ONCE", 2 * NUM_POINTS * 31)
+    parts = evidence(shapes, labels, permutations=30, config=CONFIG)
+    torch.testing.assert_close(parts.scores, whole.scores)
+    assert [(r.shape, r.vertices.tolist()) for r in parts.regions] == [(r.shape, r.vertices.tolist()) for r in whole.regions]
+
+
+def test_the_seed_decides_about_permutations():
+    shapes = outlines(12)
+    first, again, other = (evidence(shapes, [0, 1] * 6, permutations=20, seed=seed, config=CONFIG) for seed in (3, 3, 4))
+    assert torch.equal(first.scores, again.scores)
+    assert not torch.equal(first.null, other.null)
+
+
+def test_scores_average_to_one_over_all_labelings():
+    """Four shapes in two pairs have few labelings, so that many permutations have each about equally often."""
+    shapes = outlines(4, dented=lambda i: i < 2)
+    apart = evidence(shapes, [0, 0, 1, 1], permutations=600, config=CONFIG).scores
+    mixed = [evidence(shapes, labels, permutations=600, config=CONFIG).scores for labels in ([0, 1, 0, 1], [0, 1, 1, 0])]
+    mean = torch.stack([apart, *mixed]).mean(dim=0)
+    assert float(mean.max()) < 1.1  # less than 1 where the mean is small
+    assert float(mean.quantile(0.5)) > 0.75
+
+
+def test_shapes_of_different_kinds_and_sizes():
+    generator = torch.Generator().manual_seed(0)
+    clouds = [es.Complex(torch.rand(n, 2, generator=generator)) for n in (5, 9, 3, 7)]
+    found = evidence(es.collate([*clouds, outlines(2, dtype=torch.float32)]), list("aabbab"), permutations=19, config=CONFIG)
+    assert found.scores.shape == (24 + 2 * NUM_POINTS,)
+    assert bool(torch.isfinite(found.scores).all())
+
+
+def test_identical_shapes_have_no_evidence():
+    found = evidence(es.collate([outlines(1)] * 6), [0, 1] * 3, permutations=19, config=CONFIG)
+    assert float(found.scores.abs().max()) == 0
+    assert float(found.p_values.min()) == 1
+    assert not found.regions
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, 1], "one group for each of 4"),
+        ([0, 0, 0, 0], "two groups"),
+        ([0, 0, 0, 1], "two shapes"),
+        ([0, 0, 1, float("nan")], "NaN"),
+    ],
+)
+def test_labels_are_checked(labels, message):
+    with pytest.raises(ValueError, match=message):
+        evidence(outlines(4), labels, permutations=9)
+
+
+def test_settings_are_checked():
+    with pytest.raises(ValueError, match="config"):
+        evidence(outlines(4), [0, 1] * 2, config=es.ECTConfig(scale=8.0))
+    with pytest.raises(ValueError, match="permutations"):
+        evidence(outlines(4), [0, 1] * 2, permutations=0)
+    with pytest.raises(ValueError, match="vertex"):
+        evidence(es.Complex(torch.rand(4, 2), batch=torch.tensor([0, 1, 1, 2]), num_complexes=4), [0, 1] * 2)
