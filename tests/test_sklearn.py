@@ -291,7 +291,7 @@ def test_importing_eulerscan_loads_no_scikit_learn_and_this_module_says_what_it_
         except ModuleNotFoundError as error:
             print(error)
     """
-    assert 'pip install "eulerscan[sklearn]"' in run(code)
+    assert 'pip install ".[sklearn]"' in run(code)
 
 
 # Errors

@@ -22,16 +22,18 @@ from .variants import VARIANTS, Variant, derivative
 class ECTConfig:
     """How a shape is transformed: normalized, swept on a grid of directions and thresholds, and divided by its size.
 
+    docs/defaults.md lists every default, and where others differ.
+
     Args:
         num_directions: Number of directions, evenly spread.
         num_thresholds: Number of thresholds, evenly spaced from -radius to radius.
-        radius: Largest height. Default: 1.1 in the unit ball; for other shapes give a little more than their largest norm.
+        radius: Largest threshold. Default: 1.1 in the unit ball; for other shapes give a little more than their largest norm.
         scale: Steepness of the sigmoid that replaces the step. inf is the exact transform.
-        variant: The transform (ect), smooth (sect), downward (superlevel), or with vertices, edges and faces counted
-            separately (channels).
+        variant: ect is the plain transform, sect is smoothed by integration, superlevel is swept downward, channels has a curve
+            for vertices, one for edges, and so on.
         derivative: Take the difference of each curve from one threshold to the next.
-        normalize: unit_ball centers each shape at its centroid and scales it to norm 1, center keeps its size, vertices is the
-            unit ball about the mean of its vertices. Otherwise coordinates are kept.
+        normalize: unit_ball centers each shape at its centroid and scales it so that its farthest vertex has norm 1; vertices
+            does the same about the mean of its vertices; center keeps the size, none the coordinates.
         divide_by: Divide the transform of each shape by its number of vertices or simplices, or by its peak: the largest
             absolute value. Point clouds of different sizes are comparable if divided by their vertices.
         max_dim: Dimension of the last channel, with variant channels. Default: the dimension of space.
@@ -74,7 +76,7 @@ class ECTConfig:
     @property
     def largest_height(self) -> float:
         """The radius, or its default."""
-        if self.radius is None and self.normalize != "unit_ball":
+        if self.radius is None and self.normalize not in ("unit_ball", "vertices"):
             raise ValueError(
                 f"radius must be given with normalize={self.normalize!r}: a little more than the largest norm of the shapes. "
                 "`eulerscan advise` suggests one."

@@ -179,7 +179,7 @@ def test_a_missing_library_is_named_with_what_installs_it(name, library, tmp_pat
     content = {"a.ply": PLY + "0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n", "a.png": picture("png"), "a.gml": "graph [ ]"}[name]
     for module in (library, f"{library}.Image"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ModuleNotFoundError, match=rf'This needs {library}.*pip install "eulerscan\[mesh\]"'):
+    with pytest.raises(ModuleNotFoundError, match=rf'This needs {library}.*pip install "\.\[mesh\]"'):
         es.read(written(tmp_path, name, content))
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 
 from .._progress import progress_bar
-from .._tables import aligned
+from .._tables import aligned, printable
 from .._validation import positive
 from ..analysis.advice import Advice
 from ..analysis.advice import advise as suggest
@@ -37,8 +37,8 @@ def advise(
 ) -> int:
     """Suggest directions, thresholds, radius and scale for your shapes, with a reason for each, and the next command.
 
-    Thresholds are doubled until interpolation between them predicts the curves well enough, and directions until the curves
-    of their neighbors do. Subfolders, or the column --label of a table, are taken for classes: they tell whether size matters,
+    The number of thresholds doubles until interpolation reproduces the curves to within --tolerance; the number of directions,
+    until neighboring directions predict each other. Subfolders, or the column --label of a table, are taken for classes: they tell whether size matters,
     and with five shapes or more in each, cross-validation tells whether a smaller grid is as good.
     Files that cannot be read are reported and left out, and the exit code is then 1.
 
@@ -47,7 +47,7 @@ def advise(
     Args:
         files: Files of meshes, points, graphs or images, or folders of them.
         max_files: Largest number of files to read, spread evenly over all.
-        tolerance: Largest error, relative to the mean difference between shapes.
+        tolerance: Allowed interpolation error, as a fraction of the mean difference between shapes.
         normalize: unit_ball centers each shape at its centroid and scales it to norm 1, center keeps its size, vertices is the
             unit ball about the mean of its vertices, none keeps the coordinates. auto decides by sizes and positions.
         input: Which files are read, and how.
@@ -84,7 +84,7 @@ def advise(
         else:
             print(_table(advice))
             for remark in advice.remarks:
-                print("\n" + textwrap.fill(f"Note: {remark}", shutil.get_terminal_size().columns))
+                print("\n" + textwrap.fill(printable(f"Note: {remark}"), shutil.get_terminal_size().columns))
             count = "1 shape" if total == 1 else f"{total} shapes"
             based_on = count if used == total else f"{used} of {count}"
             larger = len(chosen) < total and advice.config.normalize in ("center", None)

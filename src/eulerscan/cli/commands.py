@@ -20,7 +20,7 @@ COMMANDS = {
         "Print scores and confusion matrix of a trained model.",
     ),
     "predict": ("predict", "Predict the class of each file."),
-    "fit": ("fit", "Fit a point cloud to the vertices of a shape, or deform one shape to another."),
+    "fit": ("fit", "Fit a point cloud to the vertices of a shape, or deform one shape into another."),
     "plot": ("plot", "Draw shapes and their transforms, for a paper or a talk."),
     "explore": ("explore", "Write an interactive page that sweeps a shape in any direction."),
     "advise": ("advise", "Suggest directions, thresholds, radius and scale for your shapes, with a reason for each."),

@@ -26,7 +26,7 @@ def prepare(
     options: Annotated[tuple[str, ...], arg(metavar="[NAME=VALUE ...]", help_behavior_hint="(optional)")] = (),
     /,
 ) -> None:
-    """Download and prepare a data set, and summarize it. Afterwards it loads fast.
+    """Download and prepare a data set, and summarize it. After that, it loads quickly.
 
     Args:
         name: Name of a data set; `eulerscan data list` shows them.

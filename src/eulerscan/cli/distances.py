@@ -65,8 +65,8 @@ def distances(
             Shapes of several folders have a strip of colors. Their order is written to a table beside it, NAME.order.csv.
         p: At least 1; inf is the largest difference at any height in any direction.
         align: Rotate the second of two shapes to where it is closest to the first. In the plane, all rotations by multiples of
-            the angle between directions are tried. In space, the best of many rotations is taken, an upper bound that takes
-            half a second per pair, and seconds for large meshes; a second call resumes after an interruption.
+            the angle between directions are tried. In space, many rotations are tried, so the result is an upper bound. This
+            takes about half a second per pair, or seconds for large meshes. Run the command again to resume.
         ect: How shapes are transformed.
         input: Which files are read, and how.
     """
@@ -134,7 +134,7 @@ def _warn_different_sizes(found: Transforms) -> None:
     plain = found.settings.ect == replace(found.settings.ect, variant="ect", derivative=False, divide_by=None)
     if plain and low >= CLOUD and high > 1.1 * low:
         print(
-            f"warning: curves end at {low:g} to {high:g}, the numbers of points of clouds, and mostly these are compared. Use "
+            f"warning: the point clouds have {low:g} to {high:g} points, and the distances mostly reflect that. Use "
             "--divide-by vertices for clouds of different sizes",
             file=sys.stderr,
         )

@@ -14,6 +14,7 @@ from ..complexes import Complex
 from ..fitting import Fit, fit_points
 from ..io import WRITABLE, write
 from ..plot.fits import Recorder, animate, draw_fit
+from ..plot.shapes import guess_up
 from .options import Maybe, Output, check_output, read_one
 from .plot import FIGURES
 
@@ -38,7 +39,7 @@ def fit(
     animation: Maybe[Path] = None,
     overwrite: bool = False,
 ) -> None:
-    """Fit a point cloud to the vertices of a shape, or deform one shape to another, by their transforms alone.
+    """Fit a point cloud to the vertices of a shape, or deform one shape into another, by their transforms alone.
 
     Example: `eulerscan fit bunny.obj --num-points 500 --output sparse.ply --figure fit.png`
 
@@ -50,7 +51,7 @@ def fit(
         num_directions: Number of directions. Default: 64 in the plane, 128 in space.
         num_thresholds: Number of thresholds. More resolve finer details.
         steps: Number of gradient steps.
-        restarts: Number of starts; the best result is kept. With --start, each restart perturbs the best result so far, until
+        restarts: Number of attempts; the best result is kept. With --start, each restart perturbs the best result so far, until
             the fit has converged. Default: 1, or up to 10 if --start is a graph.
         seed: Seed of random starts and perturbations.
         figure: Figure of start, result and target: .png, .pdf or .svg.
@@ -82,9 +83,9 @@ def fit(
     seconds = time.perf_counter() - begin
     write(result.shape, output)
     if figure is not None:
-        draw_fit(recorder.best(result)[0], result.shape, shape, figure)
+        draw_fit(recorder.best(result)[0], result.shape, shape, figure, up=guess_up(target))
     if animation is not None:
-        animate(recorder.best(result), shape, animation)
+        animate(recorder.best(result), shape, animation, up=guess_up(target))
     print(
         f"{output}: {len(result.shape.points)} points; mean squared difference of the transforms {result.loss:.3g}, "
         f"{result.start_loss:.3g} at the start; {seconds:.1f} s"

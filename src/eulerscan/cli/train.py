@@ -59,11 +59,11 @@ def train(
 
     Args:
         dataset: Name of a data set; `eulerscan data list` shows them.
-        folder: Folder with a subfolder of mesh, point or image files for each class, instead of a data set.
+        folder: Folder with one subfolder per class, or with a --table, instead of a data set.
         input: Which files are read, and how. `--data` also takes options of a data set, such as `form=meshes`, and the seed of
             the split, `seed=...`.
         skip_small: Leave out classes of fewer than four shapes instead of stopping.
-        model: Options of the model. The preset provides the others.
+        model: Options of the model. Options you omit come from the preset.
         training: Options of the training.
         seeds: Number of runs, with consecutive seeds from --seed on.
         output: Folder for the runs. Default: runs/ with the names of data and model.

@@ -61,9 +61,9 @@ class ModelConfig:
         learn_directions: Learn the directions. Default: yes.
         learn_thresholds: Learn the thresholds. Default: no.
         learn_scale: Learn the scale. Default: no.
-        normalize: unit_ball centers each shape and scales it to norm 1, center keeps its size, vertices centers it at the mean
-            of its vertices, as the paper does. Otherwise coordinates are kept.
-            Give a radius unless it is unit_ball.
+        normalize: unit_ball centers each shape and scales it so that its farthest vertex has norm 1; vertices does the same
+            about the mean of the vertices, as in the paper; center keeps the size, none the coordinates. Give a radius with
+            center or none.
         divide_by: Divide the transform of each shape by its number of vertices or simplices, or by its peak.
         max_dim: Count vertices, edges and so on in separate channels, up to this dimension: 1 for graphs, 2 for meshes.
         derivative: Give the head the difference of each curve from one threshold to the next, instead of its values.
