@@ -1,3 +1,4 @@
+import hashlib
 import re
 import zipfile
 
@@ -109,3 +110,10 @@ def test_letters_have_the_names_that_their_archive_gives_them(name, mirror):
         names = re.findall(r"^\s*\d+\s+([A-Z])\s*$", archive.read(member).decode(), re.MULTILINE)
     assert datasets.load(name).classes == tuple(names)
     assert len(set(names)) == 15
+
+
+@pytest.mark.parametrize("stem", ["Letter-low", "Letter-med", "Letter-high", "BZR", "COX2", "DHFR"])
+def test_every_archive_has_the_checksum_of_the_original(mirror, stem):
+    for cleaned in (False, True)[: 2 if stem.isupper() else 1]:
+        source = tu.source(stem, cleaned=cleaned)
+        assert hashlib.md5((mirror / source.path).read_bytes()).hexdigest() == source.md5
