@@ -7,10 +7,10 @@ from . import directions
 from ._version import __version__
 from .complexes import Complex, as_complex, collate
 from .config import ECTConfig
-from .functional import ect
+from .functional import critical, ecc, ect
 from .grid import thresholds
 from .nn import ECTLayer
-from .variants import channels, derivative, ecc, sect, superlevel, wect
+from .variants import channels, derivative, sect, superlevel, wect
 
 if TYPE_CHECKING:
     from . import analysis, convert, datasets, fitting, io
@@ -40,6 +40,7 @@ __all__ = [
     "channels",
     "collate",
     "convert",
+    "critical",
     "datasets",
     "derivative",
     "directions",

@@ -106,45 +106,61 @@ def check_batch(batch: Tensor | None, num_complexes: int | None, points: Tensor)
     return batch.long(), num_complexes
 
 
-def check_simplices(simplices: Iterable[Tensor], points: Tensor, batch: Tensor) -> tuple[Tensor, ...]:
-    """The simplices, in 32 or 64 bits."""
+def check_simplices(
+    simplices: Iterable[Tensor], points: Tensor, batch: Tensor, dims: Sequence[int] | None = None
+) -> tuple[Tensor, ...]:
+    """The simplices, or cells of the given dimensions, in 32 or 64 bits."""
     if isinstance(simplices, Tensor):
         raise TypeError(
             f"simplices must be a list of tensors, one for each dimension, got one tensor of shape {list(simplices.shape)}. "
             "Put it in brackets: [simplices]"
         )
     simplices = tuple(simplices)
-    dimensions = [0]
+    _check_dims(dims, len(simplices))
+    kinds: list[tuple[int, int]] = []
     for i, columns in enumerate(simplices):
         name = f"simplices[{i}]"
         _check_integers(name, columns, points)
-        if columns.ndim != 2 or len(columns) < 2:
+        if columns.ndim != 2 or len(columns) < (2 if dims is None else 1):
             hint = " The points are its vertices already." if columns.ndim == 2 and len(columns) == 1 else ""
             raise ValueError(f"{name} must have shape [k + 1, count] with k at least 1, got {list(columns.shape)}.{hint}")
-        if len(columns) - 1 in dimensions:
-            raise ValueError(
-                f"{name} holds {len(columns) - 1}-simplices, and so does an earlier one. Join them: torch.cat(..., dim=1)"
-            )
-        dimensions.append(len(columns) - 1)
+        kind = (len(columns) - 1 if dims is None else dims[i], len(columns))
+        if kind in kinds:
+            what = f"{kind[0]}-simplices" if dims is None else f"{kind[0]}-cells of {kind[1]} vertices"
+            raise ValueError(f"{name} holds {what}, and so does an earlier one. Join them: torch.cat(..., dim=1)")
+        kinds.append(kind)
     # torch takes 8 bits for a mask, where indices are meant.
     indices = tuple(columns if columns.dtype in (torch.int32, torch.int64) else columns.long() for columns in simplices)
+    dimensions = [0, *(dim for dim, _ in kinds)]
     for i, columns in enumerate(indices):
-        _check_columns(f"simplices[{i}]", columns, len(points), batch, dimensions)
+        # A list of edges [n, 2] would be two simplices of dimension n - 1, without any of their faces.
+        faceless = dims is None and len(columns) - 2 not in dimensions
+        _check_columns(f"simplices[{i}]", columns, len(points), batch, faceless)
     return indices
 
 
-def _check_columns(name: str, columns: Tensor, num_points: int, batch: Tensor, dimensions: list[int]) -> None:
-    """Values of the simplices of one level."""
+def _check_dims(dims: Sequence[int] | None, count: int) -> None:
+    """Dimensions of cells, one for each entry of simplices."""
+    if dims is None:
+        return
+    if len(dims) != count:
+        raise ValueError(f"dims must have one entry for each of the {count} entries of simplices, got {len(dims)}.")
+    for dim in dims:
+        positive(dim, "dims")
+
+
+def _check_columns(name: str, columns: Tensor, num_points: int, batch: Tensor, faceless: bool) -> None:
+    """Values of the simplices of one level; ``faceless`` if none of their faces are listed."""
     rows, count = columns.shape
-    hint = " Did you pass it transposed?" if rows > max(count, 2) and rows - 2 not in dimensions else ""
-    # A list of edges [n, 2] would be two simplices of dimension n - 1, without any of their faces.
-    if hint and rows > 4 and 2 <= count <= 4:
+    if faceless and rows > 4 and count > 1:  # a transposed list has two columns at least
         raise ValueError(
-            f"{name} holds {rows - 1}-simplices, so it needs shape [{rows}, count] and their faces in other entries, "
-            f"got {[rows, count]}.{hint} If not, list the faces too."
+            f"{name} holds {rows - 1}-simplices, so it needs shape [{rows}, count] and their faces in other entries, got "
+            f"{[rows, count]} and no {rows - 2}-simplices. Did you pass it transposed? If not, list the faces, or give the "
+            f"dimension of every entry, as for hyperedges and other cells: dims=[{rows - 1}]"
         )
     if count == 0:
         return
+    hint = " Did you pass it transposed?" if faceless and rows > max(count, 2) else ""
     low, high = int(columns.min()), int(columns.max())
     if low < 0 or high >= num_points:
         bad = low if low < 0 else high

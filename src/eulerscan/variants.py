@@ -1,4 +1,4 @@
-"""Variants of the transform: one curve, smooth (SECT), weighted (WECT), superlevel, derivative, per-dimension channels.
+"""Variants of the transform: smooth (SECT), weighted (WECT), superlevel, derivative, per-dimension channels.
 
 Each takes the arguments of :func:`ect` and is differentiable where it is.
 """
@@ -12,35 +12,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from ._validation import ascending_error
 from .complexes import Complex, Shape, as_complex
 from .complexes.complex import Extend
-from .functional import ect
+from .functional import downward, ect
 
 Variant = Literal["ect", "sect", "superlevel", "channels"]
-
-
-def ecc(shape: Shape, direction: Tensor, thresholds: Tensor, *, scale: float | Tensor = math.inf) -> Tensor:
-    """Euler characteristic curve (ECC): the transform in one direction.
-
-    Entry ``[b, 0, j]`` is the Euler characteristic of the part of complex ``b`` at or below height ``thresholds[j]``.
-
-    Args:
-        shape, thresholds, scale: As in :func:`ect`.
-        direction: One direction, ``[dim]``.
-
-    Returns:
-        ``[B, 1, H]``.
-
-    Example:
-        >>> ecc(torch.tensor([[0., 0], [1, 0], [1, 1]]), torch.tensor([1., 0.]), torch.tensor([-1., 0., 1.]))
-        tensor([[[0., 1., 3.]]])
-    """
-    if not isinstance(direction, Tensor):
-        raise TypeError(f"direction must be a torch.Tensor [dim], got {type(direction).__name__}.")
-    if direction.ndim != 1:
-        raise ValueError(f"direction must have shape [dim], got {list(direction.shape)}. For several use ect().")
-    return ect(shape, direction[None], thresholds, scale=scale)
 
 
 def sect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | Tensor = math.inf) -> Tensor:
@@ -127,10 +103,7 @@ def superlevel(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: f
             raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}.")
     if thresholds.ndim != 1:
         raise ValueError(f"thresholds must have shape [H], got {list(thresholds.shape)}.")
-    if not torch.compiler.is_compiling() and bool((thresholds.diff() < 0).any()):  # before they are flipped
-        raise ascending_error(thresholds)
-    # Negated, above is below. Rounding is symmetric, so ties stay ties.
-    return ect(shape, -directions, -thresholds.flip(-1), scale=scale).flip(-1)
+    return ect(shape, -directions, downward(thresholds), scale=scale).flip(-1)
 
 
 def derivative(transform: Tensor) -> Tensor:
@@ -207,19 +180,18 @@ def channels(
     largest = complex.max_dim
     if max_dim is not None and max_dim < largest:
         raise ValueError(f"max_dim must be at least {largest}, since the shape has {largest}-simplices, got {max_dim}.")
-    last = max((0, *(r - 1 for r in complex.rows))) if max_dim is None else max_dim
-    found = {
-        rows - 1: ect(_only(complex, level), directions, thresholds, scale=scale)
-        for level, rows in enumerate((1, *complex.rows))
-    }
-    absent = torch.zeros_like(found[0])
-    return torch.stack([found.get(k, absent) for k in range(last + 1)], dim=1)
+    last = max((0, *complex.dims)) if max_dim is None else max_dim
+    found = ect(_only(complex, 0), directions, thresholds, scale=scale)
+    levels = [found, *[torch.zeros_like(found)] * last]
+    for level, dim in enumerate(complex.dims, start=1):  # cells of one dimension may have several levels
+        levels[dim] = levels[dim] + ect(_only(complex, level), directions, thresholds, scale=scale)
+    return torch.stack(levels, dim=1)
 
 
 def _only(complex: Complex, level: int) -> Complex:
     """The simplices of one level, with sign +1. Vertices of other levels keep their place but get weight 0."""
     counts, weights = complex.counts, complex.weights
-    sign = 1 if level == 0 or complex.rows[level - 1] % 2 else -1
+    sign = -1 if level > 0 and complex.dims[level - 1] % 2 else 1
     own = sign * (complex.points.new_ones(counts[level]) if weights is None else weights[level])
     offsets = torch.zeros_like(complex.offsets)
     offsets[[0, level]] = complex.offsets[[0, level]]

@@ -31,14 +31,6 @@ def grid(complex, seed=0, count=9):
 # Known answers
 
 
-def test_a_curve_is_the_transform_in_its_direction():
-    shape = testing.torus().complex
-    directions, thresholds = grid(shape)
-    curve = es.ecc(shape, directions[1], thresholds, scale=SMOOTH)
-    assert curve.shape == (1, 1, 9)
-    assert torch.equal(curve, es.ect(shape, directions, thresholds, scale=SMOOTH)[:, 1:2])
-
-
 def test_the_smooth_transform_of_a_point_is_a_valley():
     """The curve is 0 before and 1 after the point, which is a quarter up from the bottom: its mean is 3/4."""
     values = es.sect(torch.tensor([[0.25]]), UP, torch.tensor([0.0, 0.25, 0.5, 1.0]))
@@ -293,10 +285,6 @@ def test_weights_that_do_not_fit_are_refused(weights, message):
 
 def test_slips_are_named():
     at = torch.zeros(1)
-    with pytest.raises(ValueError, match=r"direction must have shape \[dim\], got \[1, 1\]. For several use ect"):
-        es.ecc(EDGE, UP, at)
-    with pytest.raises(TypeError, match=r"direction must be a torch\.Tensor"):
-        es.ecc(EDGE, [1.0], at)
     with pytest.raises(ValueError, match="max_dim must be at least 1, since the shape has 1-simplices, got 0"):
         es.channels(EDGE, UP, at, max_dim=0)
     with pytest.raises(TypeError, match="max_dim must be an int"):

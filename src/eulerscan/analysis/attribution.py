@@ -214,8 +214,8 @@ def additive_split(
 
     In each direction every simplex belongs to its highest vertex.
     """
-    points, offsets, rows, simplices, own = complex.packed
-    parts = list(levels(own, simplices, offsets, rows))
+    points, offsets, rows, simplices, own, dims = complex.packed
+    parts = list(levels(own, simplices, offsets, rows, dims))
     directions, thresholds, weights = (x.detach().to(points.dtype) for x in (directions, thresholds, weights))
     result = points.new_zeros(len(points))
     block = max(1, AT_ONCE // max(1, len(points) * len(thresholds)))

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from .._validation import ascending_error, check_radius
 from ..complexes import Complex, Shape, as_complex
+from ..kernels.layout import signs_of
 
 __all__ = ["distance", "distance_matrix", "exact_distance"]
 
@@ -149,7 +150,7 @@ def _jumps(complex: Complex, directions: Tensor) -> tuple[Tensor, Tensor]:
     for axis in range(1, complex.dim):  # no matrix product: its rounding depends on the number of rows
         heights = heights + points[:, axis, None] * directions[:, axis]
     levels = [heights, *(heights[columns].amax(dim=0) for columns in complex.simplices)]
-    signs = [1, *(1 if rows % 2 else -1 for rows in complex.rows)]
+    signs = [1, *signs_of(complex.rows, complex.packed.dims)]
     if weights is None:
         weights = tuple(points.new_ones(n) for n in complex.counts)
     return torch.cat(levels), torch.cat([sign * weight.double() for sign, weight in zip(signs, weights, strict=True)])

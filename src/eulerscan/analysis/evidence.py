@@ -185,8 +185,8 @@ def labeled_scores(
     The output is that of the own group under each labeling ``[B, P]``, with ``weights [K, T, H, P]``, for the transform at
     this scale.
     """
-    points, offsets, rows, simplices, own = complex.packed
-    parts = list(levels(own, simplices, offsets, rows))
+    points, offsets, rows, simplices, own, dims = complex.packed
+    parts = list(levels(own, simplices, offsets, rows, dims))
     groups = range(len(weights) if len(weights) > 2 else 1)  # of two groups, one has the weights of the other times -1
     squares = points.new_zeros(len(groups), len(points), labelings.shape[1])
     # Heights of many directions at once would need memory for every simplex and direction.

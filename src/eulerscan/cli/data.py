@@ -8,7 +8,7 @@ from typing import Annotated
 from tyro.conf import arg, subcommand
 
 from .._tables import aligned
-from ..complexes.simplices import NAMES
+from ..complexes.simplices import name_of
 from ..datasets import Description, describe, names, prepared
 from ..io.cache import cache_folder
 from .options import parse_pairs
@@ -38,10 +38,7 @@ def prepare(
     dataset = about.load(**chosen)
     seconds = time.perf_counter() - start
     shapes = dataset.shapes
-    counts = [
-        f"{count:,} {NAMES.get(rows, f'{rows - 1}-simplices')}"
-        for rows, count in zip(shapes.rows, shapes.counts[1:], strict=True)
-    ]
+    counts = [f"{count:,} {name_of(*kind)}" for kind, count in zip(shapes.packed.kinds, shapes.counts[1:], strict=True)]
     facts = {
         "options": ", ".join(f"{option}={value}" for option, value in chosen.items()) or "none",
         "shapes": f"{len(dataset):,} in {shapes.dim} dimensions",

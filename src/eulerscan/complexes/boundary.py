@@ -16,7 +16,11 @@ def outer_triangles(complex: Complex) -> Tensor:
     >>> len(outer_triangles(tetrahedra)), tetrahedra.counts
     (6, (5, 9, 7, 2))
     """
-    levels = {len(level): level.long() for level in complex.simplices}
+    levels = {
+        rows: level.long()
+        for (dim, rows), level in zip(complex.packed.kinds, complex.simplices, strict=True)
+        if rows == dim + 1
+    }
     triangles = levels.get(3, torch.empty(3, 0, dtype=torch.int64))
     if 4 not in levels:
         return torch.arange(triangles.shape[1])

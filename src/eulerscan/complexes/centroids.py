@@ -22,9 +22,9 @@ DEGENERATE = 1e-9  # measure of a shape of diameter 1 that is taken for 0
 def centroids(packed: Packed, batch: Tensor, simplices: Sequence[Tensor]) -> Tensor:
     """``[B, dim]``: center of mass of each complex, in float64.
 
-    The mass is that of the simplices of the largest dimension that have any: edges count by length, triangles by area,
-    tetrahedra by volume. Points, and complexes whose simplices are all degenerate, have the mean of their vertices. So
-    refining a mesh does not move its centroid. Weights do not count.
+    The mass is that of the simplices of the largest dimension that have any: edges count by length, triangles and polygons by
+    area, tetrahedra by volume; other cells do not count. Points, and complexes whose simplices are all degenerate, have the
+    mean of their vertices. So refining a mesh does not move its centroid. Weights do not count.
     """
     if can_compile(packed):
         return compiled_centroids(packed, simplices)
@@ -39,16 +39,26 @@ def centroids(packed: Packed, batch: Tensor, simplices: Sequence[Tensor]) -> Ten
     size = nonzero(segment_max(points.detach().abs().amax(dim=1), batch, count))
     points = points / size[batch, None]
     done = torch.zeros(count, dtype=torch.bool, device=points.device)
-    for columns, bounds in reversed([*zip(simplices, offsets[1:], strict=True)]):
-        if len(columns) - 1 > points.shape[1]:
-            continue
+    levels = [*zip(packed.kinds, simplices, offsets[1:], strict=True)]
+    for dim in range(min(points.shape[1], max(dim for dim, _ in packed.kinds)), 0, -1):
         if points.is_cpu and not torch.compiler.is_compiling() and bool(done.all()):
             break
-        mass, moment = _masses(points, columns, bounds)
+        mass, moment = points.new_zeros(count), torch.zeros_like(centers)
+        for kind, columns, bounds in levels:
+            for part in _as_simplices(columns, *kind) if kind[0] == dim else ():
+                its_mass, its_moment = _masses(points, part, bounds)
+                mass, moment = mass + its_mass, moment + its_moment
         usable = ~done & (mass > DEGENERATE)
         found = size[:, None] * moment / torch.where(usable, mass, 1.0)[:, None]
         centers, done = torch.where(usable[:, None], found, centers), done | usable
     return centers
+
+
+def _as_simplices(columns: Tensor, dim: int, rows: int) -> list[Tensor]:
+    """Simplices ``[dim + 1, n]`` that cover the cells of a level: themselves, or a fan of polygons. None for other cells."""
+    if rows == dim + 1:
+        return [columns]
+    return [columns[[0, row, row + 1]] for row in range(1, rows - 1)] if dim == 2 else []
 
 
 def _masses(points: Tensor, columns: Tensor, bounds: Tensor) -> tuple[Tensor, Tensor]:
@@ -108,6 +118,7 @@ def can_compile(packed: Packed) -> bool:
         and not is_forward_mode()
         and not is_recording()
         and points.dtype in (torch.float32, torch.float64)
+        and packed.dims is None
         and max(packed.rows, default=1) <= 4
         and points.shape[1] <= 3
     )

@@ -18,7 +18,7 @@ from .._validation import (
     check_weights,
     positive,
 )
-from ..kernels.layout import owners, split_simplices, split_weights
+from ..kernels.layout import owners, signs_of, split_simplices, split_weights
 from . import simplices as simplex
 from .centroids import segment_max
 from .normalize import Normalize, normalized
@@ -38,10 +38,15 @@ class Complex:
     Every column of ``simplices`` counts once. An edge stored in both directions counts twice (:func:`as_complex` removes such
     duplicates), and faces that are not listed do not count (:meth:`closure` adds them).
 
+    Cells that are not simplices, such as squares, cubes, polygons and hyperedges, are columns of vertices with a dimension of
+    their own, ``dims``. A cell counts -1 if its dimension is odd, else 1, and is as high as its highest vertex.
+
     Args:
         points: Coordinates of the vertices, ``[V, dim]``, floating point.
         simplices: Integer tensors ``[k + 1, n]``, one for each dimension k >= 1 that occurs, a simplex a
-            column: edges ``[2, n]``, triangles ``[3, n]``, tetrahedra ``[4, n]``.
+            column: edges ``[2, n]``, triangles ``[3, n]``, tetrahedra ``[4, n]``. With ``dims``, cells ``[any, n]``.
+        dims: Dimension of the cells in each entry of ``simplices``, such as ``(1, 2)`` for edges ``[2, n]`` and squares
+            ``[4, m]``. Vertices of a 2-cell are listed around its boundary. ``None``: all are simplices.
         weights: One number a simplex: ``(of vertices [V], of simplices[0], of simplices[1], ...)``, each ``None`` for all
             ones. ``None`` is the unweighted complex.
         batch: The complex that each vertex belongs to, ``[V]``, in any order. ``None``: all belong to one.
@@ -57,6 +62,9 @@ class Complex:
         Complex(num_complexes=1, dim=2, points=4, simplices=(4 edges,))
         >>> square.euler_characteristic()
         tensor([0])
+        >>> filled = Complex(points, [*square.simplices, torch.tensor([[0], [1], [2], [3]])], dims=(1, 2))  # and a 2-cell
+        >>> filled.euler_characteristic()
+        tensor([1])
     """
 
     packed: Packed
@@ -66,15 +74,16 @@ class Complex:
         points: Tensor,
         simplices: Iterable[Tensor] = (),
         *,
+        dims: Sequence[int] | None = None,
         weights: Sequence[Tensor | None] | None = None,
         batch: Tensor | None = None,
         num_complexes: int | None = None,
     ) -> None:
         check_points(points)
         batch, num_complexes = check_batch(batch, num_complexes, points)
-        tensors = check_simplices(simplices, points, batch)
+        tensors = check_simplices(simplices, points, batch, dims)
         weights = check_weights(weights, points, tensors)
-        object.__setattr__(self, "packed", pack(points, tensors, weights, batch, num_complexes))
+        object.__setattr__(self, "packed", pack(points, tensors, weights, batch, num_complexes, dims))
 
     @classmethod
     def from_packed(cls, packed: Packed) -> Complex:
@@ -97,6 +106,16 @@ class Complex:
     def rows(self) -> tuple[int, ...]:
         """Number of vertices of a simplex, for each of the L levels. A level is the simplices of one dimension."""
         return self.packed.rows
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """Dimension of the cells of each of the L levels: ``rows - 1`` for simplices."""
+        return tuple(dim for dim, _ in self.packed.kinds)
+
+    @property
+    def is_simplicial(self) -> bool:
+        """Whether all cells are simplices."""
+        return self.packed.dims is None
 
     @property
     def num_complexes(self) -> int:
@@ -123,11 +142,11 @@ class Complex:
     @property
     def max_dim(self) -> int:
         """Largest dimension of a simplex: 0 for point clouds, 1 for graphs, 2 for triangle meshes."""
-        return max([0, *(rows - 1 for rows, count in zip(self.rows, self.counts[1:], strict=True) if count)])
+        return max([0, *(dim for dim, count in zip(self.dims, self.counts[1:], strict=True) if count)])
 
     @property
     def simplices(self) -> tuple[Tensor, ...]:
-        """The simplices of each dimension that occurs, ascending, ``[k + 1, n]``."""
+        """The simplices of each dimension that occurs, ascending, ``[k + 1, n]``; other cells by their number of vertices."""
         return split_simplices(self.packed.simplices, self.rows, self.counts[1:])
 
     @property
@@ -143,7 +162,7 @@ class Complex:
 
     def __repr__(self) -> str:
         counts = self.counts
-        levels = [f"{n} {simplex.NAMES.get(r, f'{r - 1}-simplices')}" for r, n in zip(self.rows, counts[1:], strict=True)]
+        levels = [f"{n} {simplex.name_of(*kind)}" for kind, n in zip(self.packed.kinds, counts[1:], strict=True)]
         simplices = f", simplices=({', '.join(levels)}{',' * (len(levels) == 1)})" if levels else ""
         weighted = ", weighted" if self.packed.weights is not None else ""
         return f"Complex(num_complexes={self.num_complexes}, dim={self.dim}, points={counts[0]}{simplices}{weighted})"
@@ -291,8 +310,7 @@ class Complex:
 
     def euler_characteristic(self) -> Tensor:
         """``[B]``: vertices - edges + triangles - ...; for a weighted complex the same sum of weights."""
-        # A simplex with an odd number of vertices has even dimension: sign +1.
-        signs = torch.tensor([1, *(1 if r % 2 else -1 for r in self.rows)], device=self.offsets.device)
+        signs = torch.tensor([1, *signs_of(self.rows, self.packed.dims)], device=self.offsets.device)
         weights = self.weights
         if weights is None:
             return (signs[:, None] * self.offsets.diff(dim=1)).sum(dim=0)
@@ -302,16 +320,28 @@ class Complex:
         return result
 
     def closure(self) -> Complex:
-        """The complex with all missing faces added."""
+        """The complex with all missing faces added: those of simplices, and the sides of polygons."""
         if self.packed.weights is not None:
             raise ValueError("closure() cannot know the weights of new faces. Call it before with_weights().")
-        levels = dict(zip(self.rows, self.simplices, strict=True))
+        levels = dict(zip(self.packed.kinds, self.simplices, strict=True))
         # From the largest dimension down, so that added faces get their own faces.
-        for rows in range(max(levels, default=0), 2, -1):
-            present = levels.get(rows - 1, self.packed.simplices.new_empty(rows - 1, 0))
-            added = simplex.missing(simplex.faces(levels[rows]), present)
-            levels[rows - 1] = torch.cat([present, added.to(present.dtype)], dim=1)
-        return Complex.from_packed(pack(self.points, tuple(levels.values()), None, self.batch, self.num_complexes))
+        for dim in range(max(self.dims, default=0), 1, -1):
+            present = levels.get((dim - 1, dim), self.packed.simplices.new_empty(dim, 0))
+            found = [self._faces(kind, columns) for kind, columns in levels.items() if kind[0] == dim]
+            added = simplex.missing(torch.cat(found, dim=1), present) if found else present[:, :0]
+            levels[dim - 1, dim] = torch.cat([present, added.to(present.dtype)], dim=1)
+        dims = [dim for dim, _ in levels]
+        return Complex.from_packed(pack(self.points, tuple(levels.values()), None, self.batch, self.num_complexes, dims))
+
+    @staticmethod
+    def _faces(kind: tuple[int, int], columns: Tensor) -> Tensor:
+        """The faces of the cells of one level, simplices of one dimension less."""
+        dim, rows = kind
+        if rows == dim + 1:
+            return simplex.faces(columns)
+        if dim != 2:
+            raise ValueError(f"closure() knows the faces of simplices and polygons, got {simplex.name_of(*kind)}. List them.")
+        return simplex.sides(columns)
 
 
 def collate(complexes: Sequence[Complex]) -> Complex:

@@ -17,6 +17,7 @@ from ..kernels.layout import split_simplices, split_weights
 
 MOST_INT32 = 2**31 - 1
 FEW = 4096  # entries below which indexing beats the start of a compiled loop
+VERTEX = (0, 1)  # its kind
 PLAIN = (torch.int32, torch.int64, torch.float32, torch.float64)
 
 
@@ -30,6 +31,7 @@ class Packed(NamedTuple):
         rows: Number of vertices of a simplex, for each of the L levels. A level is the simplices of one dimension.
         simplices: The levels one after the other, each ``[rows, n]`` flattened.
         weights: Of the vertices, then of the simplices of each level; ``None`` for an unweighted complex.
+        dims: Dimension of the cells of each level; ``None`` if all are simplices.
     """
 
     points: Tensor
@@ -37,16 +39,21 @@ class Packed(NamedTuple):
     rows: tuple[int, ...]
     simplices: Tensor
     weights: Tensor | None
+    dims: tuple[int, ...] | None = None
 
     def map(self, floats: Callable[[Tensor], Tensor], integers: Callable[[Tensor], Tensor]) -> Packed:
         """Apply one function to points and weights, another to offsets and simplices."""
-        return Packed(
-            floats(self.points),
-            integers(self.offsets),
-            self.rows,
-            integers(self.simplices),
-            None if self.weights is None else floats(self.weights),
+        return self._replace(
+            points=floats(self.points),
+            offsets=integers(self.offsets),
+            simplices=integers(self.simplices),
+            weights=None if self.weights is None else floats(self.weights),
         )
+
+    @property
+    def kinds(self) -> tuple[tuple[int, int], ...]:
+        """Dimension and number of vertices of the cells of each level."""
+        return _kinds(self.rows, self.dims)
 
 
 def pack(
@@ -55,8 +62,10 @@ def pack(
     weights: Sequence[Tensor] | None,
     batch: Tensor,
     num_complexes: int,
+    dims: Sequence[int] | None = None,
 ) -> Packed:
     """Pack validated parts: levels by dimension, vertices and simplices by complex, in stable order."""
+    kinds = _kinds([len(columns) for columns in simplices], dims)
     position = None
     if not _ascends(batch):
         order = batch.argsort(stable=True)
@@ -65,7 +74,7 @@ def pack(
         points = points[order]
         weights = None if weights is None else (weights[0][order], *weights[1:])
     offsets, parts, weight_parts = [_offsets(batch, num_complexes)], [], [] if weights is None else [weights[0]]
-    levels = sorted(range(len(simplices)), key=lambda level: len(simplices[level]))
+    levels = sorted(range(len(simplices)), key=lambda level: _order(kinds[level]))
     for level in levels:
         columns = simplices[level]
         owner = batch[columns[0]]
@@ -74,34 +83,37 @@ def pack(
         parts.append((columns if position is None else position[columns])[:, by_complex])
         if weights is not None:
             weight_parts.append(weights[1 + level][by_complex])
-    rows = tuple(len(simplices[level]) for level in levels)
-    return Packed(points, torch.stack(offsets), rows, _flat(parts, points), torch.cat(weight_parts) if weight_parts else None)
+    rows, dims = _rows_and_dims([kinds[level] for level in levels])
+    all_weights = torch.cat(weight_parts) if weight_parts else None
+    return Packed(points, torch.stack(offsets), rows, _flat(parts, points), all_weights, dims)
 
 
 def join(items: Sequence[Packed]) -> Packed:
     """Concatenate packed complexes, in the given order."""
-    rows = tuple(sorted({r for item in items for r in item.rows}))
+    kinds = sorted({kind for item in items for kind in item.kinds}, key=_order)
     counts = [item.offsets[:, -1].tolist() for item in items]
-    levels: dict[int, list[Tensor]] = {r: [] for r in rows}
-    weights: dict[int, list[Tensor]] = {r: [] for r in (1, *rows)}
+    levels: dict[tuple[int, int], list[Tensor]] = {kind: [] for kind in kinds}
+    weights: dict[tuple[int, int], list[Tensor]] = {kind: [] for kind in (VERTEX, *kinds)}
     weighted = any(item.weights is not None for item in items)
     start, index = 0, _index_dtype(sum(count[0] for count in counts))
     for item, count in zip(items, counts, strict=True):
-        for r, columns in zip(item.rows, split_simplices(item.simplices, item.rows, count[1:]), strict=True):
-            levels[r].append(columns.to(index) + start)
+        for kind, columns in zip(item.kinds, split_simplices(item.simplices, item.rows, count[1:]), strict=True):
+            levels[kind].append(columns.to(index) + start)
         if weighted:
             own = item.points.new_ones(sum(count)) if item.weights is None else item.weights
-            for r, weight in zip((1, *item.rows), split_weights(own, count), strict=True):
-                weights[r].append(weight)
+            for kind, weight in zip((VERTEX, *item.kinds), split_weights(own, count), strict=True):
+                weights[kind].append(weight)
         start += len(item.points)
     points = torch.cat([item.points for item in items])
-    sizes = torch.cat([_sizes(item, rows) for item in items], dim=1)
+    sizes = torch.cat([_sizes(item, kinds) for item in items], dim=1)
+    rows, dims = _rows_and_dims(kinds)
     return Packed(
         points,
         torch.nn.functional.pad(sizes.cumsum(dim=1), (1, 0)),
         rows,
         _flat([torch.cat(level, dim=1) for level in levels.values()], points),
         torch.cat([weight for level in weights.values() for weight in level]) if weighted else None,
+        dims,
     )
 
 
@@ -123,7 +135,22 @@ def take(item: Packed, chosen: Tensor) -> Packed:
         runs = torch.cat([starts[i] + begin for i, begin in zip(levels, begins, strict=True)])
         shifts = (starts[0] - offsets[0, :-1]).repeat(len(levels))
         simplices = ragged_gather(simplices, runs, torch.cat([sizes[i] for i in levels]), shifts)
-    return Packed(points, offsets, item.rows, simplices, weights)
+    return item._replace(points=points, offsets=offsets, simplices=simplices, weights=weights)
+
+
+def _kinds(rows: Sequence[int], dims: Sequence[int] | None) -> tuple[tuple[int, int], ...]:
+    return tuple(zip([r - 1 for r in rows] if dims is None else dims, rows, strict=True))
+
+
+def _order(kind: tuple[int, int]) -> tuple[int, bool, int]:
+    """The order of levels: by dimension, simplices before other cells, then by number of vertices."""
+    dim, rows = kind
+    return dim, rows != dim + 1, rows
+
+
+def _rows_and_dims(kinds: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    rows, dims = tuple(rows for _, rows in kinds), tuple(dim for dim, _ in kinds)
+    return rows, None if all(rows == dim + 1 for dim, rows in kinds) else dims
 
 
 def _flat(levels: Sequence[Tensor], points: Tensor) -> Tensor:
@@ -141,10 +168,10 @@ def _offsets(owner: Tensor, num_complexes: int) -> Tensor:
     return torch.nn.functional.pad(torch.bincount(owner, minlength=num_complexes).cumsum(dim=0), (1, 0))
 
 
-def _sizes(item: Packed, rows: tuple[int, ...]) -> Tensor:
+def _sizes(item: Packed, kinds: Sequence[tuple[int, int]]) -> Tensor:
     """``[1 + L, B]``: number of simplices of each level in each complex of ``item``, 0 for levels that it lacks."""
-    sizes = item.offsets.new_zeros(1 + len(rows), item.offsets.shape[1] - 1)
-    sizes[[0, *(1 + rows.index(r) for r in item.rows)]] = item.offsets.diff(dim=1)
+    sizes = item.offsets.new_zeros(1 + len(kinds), item.offsets.shape[1] - 1)
+    sizes[[0, *(1 + kinds.index(kind) for kind in item.kinds)]] = item.offsets.diff(dim=1)
     return sizes
 
 

@@ -8,6 +8,16 @@ from torch import Tensor
 NAMES = {2: "edges", 3: "triangles", 4: "tetrahedra"}
 """Names of simplices, by number of vertices."""
 
+
+def name_of(dim: int, rows: int) -> str:
+    """What cells of this dimension with this many vertices are called.
+
+    >>> name_of(2, 3), name_of(5, 6), name_of(2, 4)
+    ('triangles', '5-simplices', '2-cells of 4 vertices')
+    """
+    return NAMES.get(rows, f"{dim}-simplices") if rows == dim + 1 else f"{dim}-cells of {rows} vertices"
+
+
 _LARGEST_KEY = 2**63 - 1
 
 
@@ -15,6 +25,11 @@ def faces(simplices: Tensor) -> Tensor:
     """All faces of codimension 1, ``[k, (k + 1) n]``; a face shared by two simplices appears twice."""
     rows = range(len(simplices))
     return torch.cat([simplices[[row for row in rows if row != left_out]] for left_out in rows], dim=1)
+
+
+def sides(polygons: Tensor) -> Tensor:
+    """The edges ``[2, k n]`` of polygons ``[k, n]``, whose vertices are listed around the boundary."""
+    return torch.stack([polygons, polygons.roll(-1, 0)]).reshape(2, -1)
 
 
 def unique(simplices: Tensor) -> Tensor:

@@ -1,8 +1,9 @@
 """Conversion of objects of other libraries to a :class:`~eulerscan.Complex` and back. Libraries are imported on use."""
 
-from .delaunay import alpha_complex, delaunay
-from .gudhi import from_simplex_tree
+from .delaunay import alpha_complex, alpha_filtration, delaunay
+from .gudhi import filtration_from_simplex_tree, from_simplex_tree
 from .images import from_image, from_images
+from .intensity import filtration_from_image, filtration_from_images
 from .networkx import from_networkx
 from .outlines import from_outline
 from .pyg import from_pyg, to_pyg
@@ -10,7 +11,11 @@ from .trimesh import from_trimesh
 
 __all__ = [
     "alpha_complex",
+    "alpha_filtration",
     "delaunay",
+    "filtration_from_image",
+    "filtration_from_images",
+    "filtration_from_simplex_tree",
     "from_image",
     "from_images",
     "from_networkx",

@@ -11,6 +11,7 @@ from torch import Tensor
 from .._imports import require
 from .._validation import as_tensor, check_bool, check_points
 from ..complexes import Complex
+from ..complexes.filtration import Filtration, Values
 from ..complexes.simplices import faces, unique
 
 _Array = np.ndarray[Any, Any]
@@ -35,7 +36,7 @@ def delaunay(points: Tensor | _Array, *, merge: bool = False) -> Complex:
         Complex(num_complexes=1, dim=2, points=4, simplices=(5 edges, 2 triangles))
     """
     points, cells = _cells(points, merge)
-    return Complex(points, [torch.from_numpy(cells)]).closure() if len(cells) > 1 else Complex(points)
+    return Complex(points, [torch.from_numpy(cells)], dims=[len(cells) - 1]).closure() if len(cells) > 1 else Complex(points)
 
 
 def alpha_complex(points: Tensor | _Array, alpha: float, *, merge: bool = False) -> Complex:
@@ -59,18 +60,48 @@ def alpha_complex(points: Tensor | _Array, alpha: float, *, merge: bool = False)
     """
     if not alpha >= 0:
         raise ValueError(f"alpha must be a non-negative radius, got {alpha}.")
+    points, noise, levels = _alpha_levels(points, merge)
+    simplices = [torch.from_numpy(cells[:, values <= alpha * (1 + _SLACK) + noise]) for cells, values in levels]
+    return Complex(points, [level for level in simplices if level.numel()])
+
+
+def alpha_filtration(points: Tensor | _Array, *, merge: bool = False) -> Filtration:
+    """Alpha filtration of a point cloud: the Delaunay triangulation, and the radius at which each simplex appears.
+
+    At radius r it is the :func:`alpha_complex` of that radius, up to rounding. The values do not carry gradients.
+
+    Args:
+        points, merge: As for :func:`alpha_complex`.
+
+    Returns:
+        The complex, and the values of its vertices and simplices: ``es.ecc(*alpha_filtration(points), radii)``.
+
+    Example:
+        >>> from eulerscan import ecc
+        >>> square = torch.tensor([[0., 0], [1, 0], [0, 1], [1, 1]])
+        >>> ecc(*alpha_filtration(square), torch.tensor([0.4, 0.5, 0.8]))
+        tensor([[[4., 0., 1.]]])
+    """
+    points, _, levels = _alpha_levels(points, merge)
+    complex = Complex(points, [torch.from_numpy(cells) for cells, _ in levels])
+    values = [np.zeros(len(points)), *(values for _, values in levels)]
+    return Filtration(complex, Values(torch.from_numpy(level).to(points) for level in values))
+
+
+def _alpha_levels(points: Tensor | _Array, merge: bool) -> tuple[Tensor, float, list[tuple[_Array, _Array]]]:
+    """The kept points, their rounding error, and the simplices of each dimension with the radii at which they appear."""
     points, cells = _cells(points, merge)
     coordinates = _coordinates(points)
     # On a lattice, radii that should be equal differ by the rounding of the points. Treat them as equal.
     noise = 2 * torch.finfo(points.dtype).eps * float(np.abs(coordinates).max(initial=0.0))
-    simplices: list[Tensor] = []
+    levels = []
     values = np.full(cells.shape[1], np.nan)
     while len(cells) > 1:
         _, radius = _circumspheres(coordinates, cells)
         values = np.where(np.isnan(values), radius, values)
-        simplices.append(torch.from_numpy(cells[:, values <= alpha * (1 + _SLACK) + noise]))
+        levels.append((cells, values))
         cells, values = _faces_of(coordinates, cells, values, noise)
-    return Complex(points, [level for level in reversed(simplices) if level.numel()])
+    return points, noise, levels[::-1]
 
 
 def _faces_of(coordinates: _Array, cells: _Array, values: _Array, noise: float) -> tuple[_Array, _Array]:

@@ -263,6 +263,11 @@ def _resized(array: _Array, resize: int, steps: Tensor) -> tuple[_Array, Tensor]
     return reduced, steps * torch.tensor(ratios, dtype=steps.dtype)
 
 
+def as_gray(image: Any, name: str) -> _Array:
+    """The intensities of an array, a tensor or a Pillow image; unsigned integers and booleans as numbers from 0 to 1."""
+    return _values(_array(image, name, invert=False), invert=False)
+
+
 def _array(image: Any, name: str, invert: bool) -> _Array:
     check_bool(invert, "invert")
     if isinstance(image, Tensor):

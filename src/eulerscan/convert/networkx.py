@@ -21,10 +21,12 @@ def from_networkx(
 ) -> Complex:
     """Convert a networkx graph to a :class:`Complex`. Vertices are in the order of the nodes.
 
-    Parallel edges and edges in both directions count once. Self-loops are dropped.
+    Parallel edges and edges in both directions count once. Self-loops are dropped. Complexes of the package ``ect`` keep their
+    faces and other cells.
 
     Args:
-        graph: Any networkx graph, directed or undirected, multigraph or not.
+        graph: Any networkx graph, directed or undirected, multigraph or not; or an ``EmbeddedComplex`` of the package ``ect``,
+            with ``positions=graph.position_dict``.
         positions: Node positions: the node attribute that holds the coordinates; the names of several attributes with one
             coordinate each, such as ``("x", "y")``; or a mapping from nodes to coordinates, such as a networkx layout.
         dtype: Of the coordinates. Default: ``torch.get_default_dtype()``.
@@ -48,8 +50,24 @@ def from_networkx(
     points = torch.from_numpy(np.stack(rows) if rows else np.empty((0, 2))).to(dtype or torch.get_default_dtype())
     check_points(points)
     index = {node: i for i, node in enumerate(nodes)}
-    edges = torch.tensor([[index[a], index[b]] for a, b in graph.edges()], dtype=torch.int64).reshape(-1, 2).T
-    return Complex(points, [unique(edges)] if edges.numel() else [])
+    pairs = [[index[a], index[b]] for a, b in graph.edges()]
+    cells = _cells(graph, index)
+    edges = unique(torch.tensor([*pairs, *cells.pop((1, 2), [])], dtype=torch.int64).reshape(-1, 2).T)
+    levels = {(1, 2): edges} if edges.numel() else {}
+    levels |= {kind: torch.tensor(columns).T for kind, columns in sorted(cells.items())}
+    return Complex(points, levels.values(), dims=[dim for dim, _ in levels])
+
+
+def _cells(graph: Any, index: Mapping[Hashable, int]) -> dict[tuple[int, int], list[tuple[int, ...]]]:
+    """The cells of a complex of the package ``ect`` by dimension and number of vertices, each once. No other graph has any."""
+    found: dict[tuple[int, int], dict[frozenset[int], tuple[int, ...]]] = {}
+    if not (hasattr(graph, "cells") and hasattr(graph, "node_list")):
+        return {}
+    for dim, cells in graph.cells.items():
+        for cell in cells if dim > 0 else ():  # nodes are vertices already
+            columns = tuple(index[graph.node_list[i]] for i in cell)
+            found.setdefault((dim, len(columns)), {}).setdefault(frozenset(columns), columns)
+    return {kind: list(cells.values()) for kind, cells in found.items()}
 
 
 def _position(graph: Any, node: Hashable, positions: str | Sequence[str] | Mapping[Any, Any]) -> np.ndarray[Any, Any]:

@@ -64,6 +64,8 @@ def to_pyg(complex: Complex) -> Any:
     """
     if complex.weights is not None:
         raise ValueError("complex must be unweighted: PyG has no attribute for the weights of vertices and simplices.")
+    if not complex.is_simplicial:
+        raise ValueError(f"complex must consist of simplices, like those of PyG, got {complex!r}.")
     if max(complex.rows, default=0) > 4:
         raise ValueError(
             f"complex must have simplices of dimension 3 at most, like PyG, got {max(complex.rows) - 1}-simplices."

@@ -135,6 +135,8 @@ def _checked(shape: Shape) -> Complex:
         raise ValueError(f"shape must be one complex, got {complex.num_complexes}. Choose one: shape[0]")
     if complex.dim not in (2, 3):
         raise ValueError(f"shape must be in the plane or in space, got points of dimension {complex.dim}.")
+    if not complex.is_simplicial:
+        raise ValueError(f"shape must consist of simplices, got {complex!r}.")
     total = sum(complex.counts)
     if not len(complex.points):
         raise ValueError("shape must have at least one point, got none.")

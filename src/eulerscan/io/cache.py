@@ -73,9 +73,10 @@ def load_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
 
 def to_arrays(complex: Complex) -> dict[str, np.ndarray[Any, Any]]:
     """The packed form of a complex as arrays."""
-    points, offsets, rows, simplices, weights = complex.packed
+    points, offsets, rows, simplices, weights, dims = complex.packed
     arrays = {"points": points.numpy(), "offsets": offsets.numpy(), "rows": np.array(rows, dtype=np.int64)}
     arrays["simplices"] = simplices.numpy()
+    arrays |= {} if dims is None else {"dims": np.array(dims, dtype=np.int64)}
     return arrays if weights is None else arrays | {"weights": weights.numpy()}
 
 
@@ -84,7 +85,8 @@ def from_arrays(arrays: _Arrays) -> Complex:
     tensors = {name: torch.from_numpy(arrays[name]) for name in ("points", "offsets", "rows", "simplices")}
     weights = torch.from_numpy(arrays["weights"]) if "weights" in arrays else None
     rows = tuple(tensors["rows"].tolist())
-    packed = Packed(tensors["points"], tensors["offsets"], rows, tensors["simplices"], weights)
+    dims = tuple(arrays["dims"].tolist()) if "dims" in arrays else None
+    packed = Packed(tensors["points"], tensors["offsets"], rows, tensors["simplices"], weights, dims)
     _check(packed)
     return Complex.from_packed(packed)
 
@@ -206,7 +208,7 @@ def _save(path: Path, batches: Mapping[int, Batch]) -> None:
 
 def _check(packed: Packed) -> None:
     """Check that the tensors are consistent, as far as that is fast."""
-    points, offsets, rows, simplices, weights = packed
+    points, offsets, rows, simplices, weights, dims = packed
     counts = offsets[:, -1].tolist()
     entries = sum(r * n for r, n in zip(rows, counts[1:], strict=True))
     consistent = (
@@ -214,6 +216,7 @@ def _check(packed: Packed) -> None:
         and counts[0] == len(points)
         and bool((offsets[:, 0] == 0).all())
         and bool((offsets.diff(dim=1) >= 0).all())
+        and (dims is None or len(dims) == len(rows))
         and simplices.shape == (entries,)
         and (entries == 0 or _within(simplices, len(points)))
         and bool(torch.isfinite(points).all())

@@ -41,6 +41,8 @@ def write(complex: Complex, path: str | os.PathLike[str]) -> None:
         raise ValueError(f"complex must be a single complex, got {complex.num_complexes}. Write them one by one: complex[0]")
     if complex.weights is not None:
         raise ValueError("complex must be unweighted: the formats cannot hold weights.")
+    if not complex.is_simplicial:
+        raise ValueError(f"complex must consist of simplices: the formats cannot hold other cells, got {complex!r}.")
     points = complex.points.detach().cpu().numpy()
     levels = {len(s): s.cpu().numpy() for s in complex.simplices if s.numel()}
     _check(levels, extension)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .._torch_internals import apply_directly, is_forward_mode, is_func_active, is_recording, is_vmapped, is_wrapped
 from . import portable, reference
+from .layout import heights_of, levels
 
 if TYPE_CHECKING:
     from .cpu import problem as cpu
@@ -26,16 +27,17 @@ PLAIN_TYPES = (Tensor, torch.nn.Parameter)  # subclasses may be fake tensors wit
 
 def ect(
     points: Tensor,
-    directions: Tensor,
+    directions: Tensor | None,
     thresholds: Tensor,
     scale: Tensor | float,
     weights: Tensor | None,
     simplices: Tensor,
     offsets: Tensor,
     rows: Sequence[int],
+    dims: Sequence[int] | None = None,
 ) -> Tensor:
     """Euler characteristic transform ``[B, T, H]``. The arguments are those of :mod:`.layout`; the scale may be a float."""
-    layout = (simplices, offsets, rows)
+    layout = (simplices, offsets, rows, dims)
     result: Tensor
     if _is_traced(points):
         if _needs_rules():  # the dispatcher would drop tangents silently
@@ -48,6 +50,24 @@ def ect(
     else:
         result = _prepare(points, directions, thresholds, scale, weights, *layout).transform()
     return result
+
+
+def coefficients(
+    points: Tensor,
+    directions: Tensor | None,
+    weights: Tensor | None,
+    simplices: Tensor,
+    offsets: Tensor,
+    rows: Sequence[int],
+    dims: Sequence[int] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Heights and coefficients ``[V, T]`` of the vertices: how much the exact curve of its complex changes at each height."""
+    layout = (simplices, offsets, rows, dims)
+    if points.is_cpu:
+        found: tuple[Tensor, Tensor] = _cpu().coefficients(points, directions, weights, *layout)
+        return found
+    heights = heights_of(points, directions)
+    return heights, portable.collapse(heights, list(levels(weights, *layout)))
 
 
 def _is_traced(tensor: Tensor) -> bool:
@@ -93,19 +113,20 @@ def _forward(*inputs: Any) -> Tensor:
 
 def _backward(gradient: Tensor, *arguments: Any) -> Gradients:
     """Gradients as the operator returns them: empty where not needed."""
-    *inputs, needs = arguments
-    gradients = _prepare(*inputs).differentiate(gradient, needs)
+    inputs, needs, dims = arguments[:8], arguments[8], arguments[9:]  # the dispatcher leaves out what is None by default
+    gradients = _prepare(*inputs, *dims).differentiate(gradient, needs)
     return tuple(gradient.new_empty(0) if g is None else g for g in gradients)  # type: ignore[return-value]
 
 
 def _prepare(
-    points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor | float, *others: Any, keep: bool = False
+    points: Tensor, directions: Tensor | None, thresholds: Tensor, scale: Tensor | float, *others: Any, keep: bool = False
 ) -> cpu.Problem | portable.Problem:
     """The checked problem for the device of the points, for one pass or, with ``keep``, for forward and backward."""
     value = float(scale.item() if isinstance(scale, Tensor) else scale)  # the dtype the kernels are compiled for
     _check_scale(value)
     if points.is_cpu:
-        return _cpu_prepare()(points, directions, thresholds, value, *others, keep=keep)
+        problem: cpu.Problem = _cpu().prepare(points, directions, thresholds, value, *others, keep=keep)
+        return problem
     return portable.Problem((points, directions, thresholds, _as_tensor(scale, points), *others))
 
 
@@ -116,16 +137,16 @@ def _check_scale(value: float) -> None:
 
 
 @cache
-def _cpu_prepare() -> Callable[..., cpu.Problem]:
+def _cpu() -> Any:
     """Import numba with the first transform, not with the library."""
-    from .cpu import problem as cpu
+    from .cpu import problem
 
-    return cpu.prepare
+    return problem
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor | None = None) -> None:
-    points, directions, thresholds, scale, *others, rows = inputs
-    ctx.rows, ctx.problem, ctx.plain_scale = rows, None, None
+    points, directions, thresholds, scale, *others, rows, dims = inputs
+    ctx.rows, ctx.dims, ctx.problem, ctx.plain_scale = rows, dims, None, None
     if not isinstance(scale, Tensor):
         ctx.plain_scale, scale = scale, None  # only tensors can be saved
     ctx.save_for_backward(points, directions, thresholds, scale, *others)
@@ -137,7 +158,7 @@ def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
         ctx.saved_tensors
     )  # raises if one was modified in place
     scale = ctx.plain_scale if scale is None else scale
-    layout, needs = (simplices, offsets, ctx.rows), ctx.needs_input_grad[:5]
+    layout, needs = (simplices, offsets, ctx.rows, ctx.dims), ctx.needs_input_grad[:5]
     traced, problem = _is_traced(gradient), ctx.problem
     ctx.problem = None  # free it after one pass, as torch frees saved tensors: the graph may live longer
     if not traced and not torch.is_grad_enabled() and not _needs_rules() and not is_vmapped(gradient):
@@ -146,7 +167,8 @@ def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
         return problem.differentiate(gradient, needs)  # type: ignore[no-any-return]
     inputs = (points, directions, thresholds, _as_tensor(scale, points), weights)
     if traced:
-        found = torch.ops.eulerscan.ect_backward(gradient, *inputs, *layout, needs)
+        *others, dims = layout
+        found = torch.ops.eulerscan.ect_backward(gradient, *inputs, *others, needs, dims)
         return [g if needed else None for g, needed in zip(found, needs, strict=True)]
     if is_wrapped(gradient) and not is_vmapped(gradient):
         raise NotImplementedError(
@@ -175,30 +197,33 @@ _apply: Callable[..., Tensor] = apply_directly(EulerCharacteristicTransform)
 
 
 def _propagate(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
-    return (*_gradients(ctx, gradient), None, None, None)
+    return (*_gradients(ctx, gradient), None, None, None, None)
 
 
-def _fake(points: Tensor, directions: Tensor, thresholds: Tensor, *others: Any) -> Tensor:
-    offsets = others[-2]
-    return points.new_empty(offsets.shape[1] - 1, directions.shape[0], thresholds.shape[0])
+def _fake(points: Tensor, directions: Tensor | None, thresholds: Tensor, *others: Any) -> Tensor:
+    offsets = others[3]
+    num_directions = points.shape[1] if directions is None else directions.shape[0]
+    return points.new_empty(offsets.shape[1] - 1, num_directions, thresholds.shape[0])
 
 
 def _fake_backward(gradient: Tensor, *arguments: Any) -> Gradients:
-    inputs, needs = arguments[:5], arguments[-1]
+    inputs, needs = arguments[:5], arguments[8]
     return tuple(  # type: ignore[return-value]
         gradient.new_empty(t.shape if needed and t is not None else 0) for t, needed in zip(inputs, needs, strict=True)
     )
 
 
 _ARGUMENTS = (
-    "Tensor points, Tensor directions, Tensor thresholds, Tensor scale, Tensor? weights, "
+    "Tensor points, Tensor? directions, Tensor thresholds, Tensor scale, Tensor? weights, "
     "Tensor simplices, Tensor offsets, int[] rows"
 )
 _GRADIENTS = "(Tensor, Tensor, Tensor, Tensor, Tensor)"
-torch.library.define("eulerscan::ect", f"({_ARGUMENTS}) -> Tensor")
+torch.library.define("eulerscan::ect", f"({_ARGUMENTS}, int[]? dims=None) -> Tensor")
 torch.library.impl("eulerscan::ect", "default", _forward)
 torch.library.register_fake("eulerscan::ect", _fake)
 torch.library.register_autograd("eulerscan::ect", _propagate, setup_context=_save)
-torch.library.define("eulerscan::ect_backward", f"(Tensor gradient, {_ARGUMENTS}, bool[] needs) -> {_GRADIENTS}")
+torch.library.define(
+    "eulerscan::ect_backward", f"(Tensor gradient, {_ARGUMENTS}, bool[] needs, int[]? dims=None) -> {_GRADIENTS}"
+)
 torch.library.impl("eulerscan::ect_backward", "default", _backward)
 torch.library.register_fake("eulerscan::ect_backward", _fake_backward)

@@ -24,23 +24,27 @@ MAX_ENTRIES = 1 << 24  # of an intermediate tensor; directions are processed in 
 
 def ect(
     points: Tensor,
-    directions: Tensor,
+    directions: Tensor | None,
     thresholds: Tensor,
     scale: Tensor,
     weights: Tensor | None,
     simplices: Tensor,
     offsets: Tensor,
     rows: Sequence[int],
+    dims: Sequence[int] | None = None,
 ) -> Tensor:
     """Euler characteristic transform ``[B, T, H]``. The arguments are those of :mod:`.layout`."""
     if not bool(torch.isfinite(thresholds).all()) or bool((thresholds[1:] < thresholds[:-1]).any()):
         raise ascending_error(thresholds)
-    parts = list(levels(weights, simplices, offsets, rows))
+    parts = list(levels(weights, simplices, offsets, rows, dims))
     largest = max(len(points) * len(thresholds), *(level.vertices.numel() for level in parts))
     block_size = max(1, MAX_ENTRIES // max(1, largest))
     num_complexes = offsets.shape[1] - 1
-    blocks = [_block(points, block, thresholds, scale, parts, num_complexes) for block in torch.split(directions, block_size)]
-    return torch.cat(blocks, dim=1)
+    if directions is None:
+        heights = iter(torch.split(points, block_size, dim=1))
+    else:
+        heights = (heights_of(points, block) for block in torch.split(directions, block_size))  # one block at a time
+    return torch.cat([_block(block, thresholds, scale, parts, num_complexes) for block in heights], dim=1)
 
 
 class Problem(NamedTuple):
@@ -81,12 +85,10 @@ def differentiate(
     return [next(found) if tensor is not None and tensor.requires_grad else None for tensor in inputs]
 
 
-def _block(
-    points: Tensor, directions: Tensor, thresholds: Tensor, scale: Tensor, parts: list[Level], num_complexes: int
-) -> Tensor:
-    heights = heights_of(points, directions)  # [V, T]
+def _block(heights: Tensor, thresholds: Tensor, scale: Tensor, parts: list[Level], num_complexes: int) -> Tensor:
+    """The curves ``[B, T, H]`` of some directions, given the heights ``[V, T]`` of the vertices."""
     coefficients = collapse(heights.detach(), parts)  # [V, T]
-    num_directions, num_thresholds = len(directions), len(thresholds)
+    num_directions, num_thresholds = heights.shape[1], len(thresholds)
 
     # A vertex with coefficient zero adds nothing to the curves, but its weights may still need gradients.
     wanted = coefficients != 0 if parts[0].weights is None else torch.ones_like(heights, dtype=torch.bool)
@@ -112,7 +114,7 @@ def _block(
         sigmoid = torch.sigmoid(scale * (thresholds[threshold] - height[entry]))
         result = result.index_add(0, curve[entry] * num_thresholds + threshold, coefficient[entry] * sigmoid)
     result = result.view(num_complexes, num_directions, num_thresholds)
-    nan = torch.where(heights.isnan(), heights.square(), 0.0)  # squared, so that its gradient is NaN too
+    nan = torch.where(heights.isnan(), heights, 0.0).square()  # squared, so that its gradient is NaN too
     return result + heights.new_zeros(num_complexes, num_directions).index_add(0, parts[0].owner, nan).unsqueeze(-1)
 
 

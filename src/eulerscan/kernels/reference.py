@@ -15,18 +15,19 @@ from .layout import heights_of, levels
 
 def ect(
     points: Tensor,
-    directions: Tensor,
+    directions: Tensor | None,
     thresholds: Tensor,
     scale: Tensor,
     weights: Tensor | None,
     simplices: Tensor,
     offsets: Tensor,
     rows: Sequence[int],
+    dims: Sequence[int] | None = None,
 ) -> Tensor:
     """Euler characteristic transform ``[B, T, H]``. The arguments are those of :mod:`.layout`."""
     heights = heights_of(points, directions)  # [V, T]
-    result = heights.new_zeros(offsets.shape[1] - 1, len(directions), len(thresholds))
-    for level in levels(weights, simplices, offsets, rows):
+    result = heights.new_zeros(offsets.shape[1] - 1, heights.shape[1], len(thresholds))
+    for level in levels(weights, simplices, offsets, rows, dims):
         tops = heights[level.vertices].max(dim=0).values  # [n, T]
         above = thresholds - tops.unsqueeze(-1)  # [n, T, H]
         counted = (above >= 0).to(above.dtype) if torch.isinf(scale) else torch.sigmoid(scale * above)

@@ -68,7 +68,9 @@ def plot_shape(
     if complex.dim == 3:
         ax.view_init(ax.elev, ax.azim, vertical_axis=up)  # type: ignore[attr-defined]
     points = complex.points.detach().cpu().numpy()
-    levels = {len(s): s.cpu().numpy() for s in complex.simplices if s.numel()}
+    # Of cells that are not simplices only the listed edges and triangles are drawn.
+    drawn = [s for s, dim in zip(complex.simplices, complex.dims, strict=True) if s.numel() and len(s) == dim + 1]
+    levels = {len(s): s.cpu().numpy() for s in drawn}
     visible = outer_triangles(complex).cpu().numpy()
     if 3 in levels:
         levels[3] = levels[3][:, visible]

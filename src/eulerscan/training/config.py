@@ -346,6 +346,6 @@ def fingerprint(dataset: Dataset) -> str:
 
 def _shape_dims(shapes: Complex) -> tuple[int, ...]:
     """The dimensions of the shapes, each once. The dimension of a shape is that of its largest simplex."""
-    dims = torch.tensor([0, *(rows - 1 for rows in shapes.rows)])
+    dims = torch.tensor([0, *shapes.dims])
     occurs = shapes.offsets.cpu().diff(dim=1) > 0
     return tuple((occurs * dims[:, None]).amax(dim=0).unique().tolist())

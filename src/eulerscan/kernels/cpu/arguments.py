@@ -30,7 +30,7 @@ class Arguments(NamedTuple):
     sizes: tuple[int, ...]  # of the same: see :func:`inputs_of`
     float_zero: np.floating[Any]  # zero in the dtype of the points
     index_zero: np.integer[Any]  # zero in the dtype of the simplices
-    rows: NDArray[np.int64]  # vertices per simplex of each level
+    levels: NDArray[np.int64]  # [2, L], vertices per simplex of each level, and their signs
     num_ranges: int  # ranges of complexes that the work is split into
     scale: float
     saturation: float  # beyond this argument a sigmoid is 0 or 1 up to rounding
@@ -38,7 +38,10 @@ class Arguments(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """The tensors as arrays: see :mod:`eulerscan.kernels.layout`. ``weights`` is empty if all are one."""
+    """The tensors as arrays: see :mod:`eulerscan.kernels.layout`. ``weights`` is empty if all are one.
+
+    If the heights are given, ``points [V, T]`` are heights and ``directions [T, 0]`` have no axes.
+    """
 
     points: NDArray[np.floating]
     directions: NDArray[np.floating]
@@ -47,6 +50,7 @@ class Inputs(NamedTuple):
     simplices: NDArray[np.integer]
     offsets: NDArray[np.int64]
     rows: NDArray[np.int64]
+    signs: NDArray[np.int64]  # 1 for levels of even dimension, else -1
 
 
 def addresses_of(tensors: Sequence[Tensor]) -> tuple[int, ...]:
@@ -71,15 +75,19 @@ def contiguous(tensor: Tensor) -> Tensor:
 def inputs_of(arguments):
     """The arrays behind the addresses."""
     addresses, number, index = arguments.addresses, arguments.float_zero, arguments.index_zero
-    num_points, dim, num_directions, num_thresholds, num_weights, num_entries, num_levels, num_bounds = arguments.sizes
+    num_points, num_columns, num_directions, num_axes, num_thresholds, num_weights, num_entries, num_rows, num_bounds = (
+        arguments.sizes
+    )
+    num_levels = arguments.levels.shape[1]
     return Inputs(
-        array_at(addresses[0], (num_points, dim), number),
-        array_at(addresses[1], (num_directions, dim), number),
+        array_at(addresses[0], (num_points, num_columns), number),
+        array_at(addresses[1], (num_directions, num_axes), number),
         array_at(addresses[2], (num_thresholds,), number),
         array_at(addresses[3], (num_weights,), number),
         array_at(addresses[4], (num_entries,), index),
-        array_at(addresses[5], (num_levels, num_bounds), 0),
-        array_at(address_of(arguments.rows), (len(arguments.rows),), 0),
+        array_at(addresses[5], (num_rows, num_bounds), 0),
+        array_at(address_of(arguments.levels), (num_levels,), 0),
+        array_at(address_of(arguments.levels) + 8 * num_levels, (num_levels,), 0),
     )
 
 

@@ -1,8 +1,8 @@
 """The backward pass, compiled by numba. Its tasks are those of :mod:`.forward`.
 
 No two tasks add to the same number, so that the sums do not depend on the threads. Points and weights have a copy of their
-gradient per share, directions one per range, thresholds and scale one per task. The thread that finishes the last task adds
-the copies up, in a fixed order.
+gradient per share, directions one per range, thresholds and scale one per task. Given heights need one copy only, since each
+share has columns of its own. The thread that finishes the last task adds the copies up, in a fixed order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .threads import fetch_add
 class Gradients(NamedTuple):
     """The copies that one task adds to. Empty if not needed."""
 
-    points: NDArray[np.float64]  # [V, dim]
+    points: NDArray[np.float64]  # [V, dim], or of the given heights [V, T]
     directions: NDArray[np.float64]  # [T, dim]
     thresholds: NDArray[np.float64]  # [1, H + 8], lack a factor ``scale``
     scale: NDArray[np.float64]  # [1]
@@ -48,14 +48,15 @@ def backward(counters, num_shares, arguments, curve_gradient_address, gradient_a
     upstream = array_at(curve_gradient_address, (num_complexes * num_directions, num_thresholds), named.float_zero)
     ranges = split_into_ranges(offsets, named.num_ranges)
     num_tasks, is_kept = named.num_ranges * num_shares, len(named.fields) > 0
-    copies = _split_copies(partials, lengths, num_shares, named.num_ranges)
+    num_point_copies = num_shares if directions.shape[1] else 1
+    copies = _split_copies(partials, lengths, num_point_copies, num_shares, named.num_ranges)
     needs_weights = lengths[4] > 0
     grid = windows.make_grid(thresholds, named.scale, named.saturation)
     scratch = np.empty((max_vertices(offsets), 2 * WIDTH), points.dtype)
     bins = moments.make_bins(grid, points, len(scratch) if needs_weights else moments.max_nonzero(offsets))
     invalid = np.empty((1, WIDTH))
-    block = np.empty((points.shape[1], WIDTH))
-    block_gradient = np.zeros((points.shape[1] if lengths[1] else 0, WIDTH))
+    block = np.empty((directions.shape[1], WIDTH))
+    block_gradient = np.zeros((directions.shape[1] if lengths[1] else 0, WIDTH))
     curve_gradient = np.zeros((WIDTH, num_thresholds + WIDTH))
     suffix_sums = np.zeros((WIDTH, num_thresholds + WIDTH))
     while True:
@@ -68,16 +69,16 @@ def backward(counters, num_shares, arguments, curve_gradient_address, gradient_a
             width = load_directions(block, directions, start)
             for b in range(ranges[range_index], ranges[range_index + 1]):
                 field = field_of(b, start, named.fields, scratch, offsets, named.float_zero)
-                if not is_kept and not collapse(field, invalid, b, inputs, block):
+                if not is_kept and not collapse(field, invalid, b, inputs, block, start, width):
                     return INDEX_OUTSIDE
                 _load_gradient(curve_gradient, upstream, b * num_directions + start, width)
                 if moments.num_nonzero(offsets, b) >= bins.min_vertices:
                     moments.backpropagate(
-                        gradients, block_gradient, curve_gradient, field, offsets[0, b], width, points, block, grid, bins
+                        gradients, block_gradient, curve_gradient, field, offsets[0, b], start, width, points, block, grid, bins
                     )
                 elif not math.isinf(named.scale):
                     windows.backpropagate(
-                        gradients, block_gradient, curve_gradient, field, offsets[0, b], width, points, block, grid
+                        gradients, block_gradient, curve_gradient, field, offsets[0, b], start, width, points, block, grid
                     )
                 if needs_weights:
                     for lane in range(width):
@@ -111,15 +112,15 @@ def _load_gradient(curve_gradient, upstream, row, width):
 
 
 @inlined
-def _split_copies(partials, lengths, num_shares, num_ranges):
+def _split_copies(partials, lengths, num_point_copies, num_shares, num_ranges):
     """The copies ``[copies, length]`` of each gradient, as arrays without a reference count."""
     first = address_of(partials)
-    second = first + 8 * num_shares * lengths[0]
+    second = first + 8 * num_point_copies * lengths[0]
     third = second + 8 * num_ranges * lengths[1]
     fourth = third + 8 * num_ranges * num_shares * lengths[2]
     fifth = fourth + 8 * num_ranges * num_shares * lengths[3]
     return (
-        array_at(first, (num_shares, lengths[0]), 0.0),
+        array_at(first, (num_point_copies, lengths[0]), 0.0),
         array_at(second, (num_ranges, lengths[1]), 0.0),
         array_at(third, (num_ranges * num_shares, lengths[2]), 0.0),
         array_at(fourth, (num_ranges * num_shares, lengths[3]), 0.0),
@@ -132,7 +133,7 @@ def _gradients_of(copies, task, range_index, share, dim):
     """The copies that a task adds to."""
     points, directions, thresholds, scale, weights = copies
     return Gradients(
-        points[share].reshape(points.shape[1] // max(1, dim), dim),
+        points[min(share, len(points) - 1)].reshape(points.shape[1] // max(1, dim), dim),
         directions[range_index].reshape(directions.shape[1] // max(1, dim), dim),
         thresholds[task : task + 1],
         scale[task],

@@ -52,25 +52,29 @@ def field_of(b, start, fields, scratch, offsets, float_zero):
 
 
 @inner
-def collapse(field, invalid, b, inputs, block):
+def collapse(field, invalid, b, inputs, block, column, width):
     """Fill the field of complex ``b``. Returns False if a simplex has a vertex outside its complex.
 
-    ``invalid [1, 8]`` becomes 1 in the directions in which a height is NaN.
+    Heights are those in the directions ``block [dim, 8]``; if that is empty, they are ``width`` of the given ones from
+    ``column`` on. ``invalid [1, 8]`` becomes 1 in the directions in which a height is NaN.
     """
-    points, _, _, weights, simplices, offsets, rows = inputs
+    points, _, _, weights, simplices, offsets, rows, signs = inputs
     start, count = offsets[0, b], offsets[0, b + 1] - offsets[0, b]
-    _compute_heights(field, invalid, start, count, points, block, weights)
+    if len(block):
+        _compute_heights(field, invalid, start, count, points, block, weights)
+    else:
+        _copy_heights(field, invalid, start, count, points, column, width, weights)
     level_start, weight_start = 0, offsets[0, -1]
     for level in range(len(rows)):
-        size, length = rows[level], offsets[level + 1, -1]
+        size, length, sign = rows[level], offsets[level + 1, -1], field.dtype.type(signs[level])
         first, last = offsets[level + 1, b], offsets[level + 1, b + 1]
         where = (level_start, length, first, last, start, count, weight_start)
         if size == 2:
-            inside = _collapse_edges(field, simplices, weights, where)
+            inside = _collapse_edges(field, simplices, weights, where, sign)
         elif size == 3:
-            inside = _collapse_triangles(field, simplices, weights, where)
+            inside = _collapse_triangles(field, simplices, weights, where, sign)
         else:
-            inside = _collapse_simplices(field, simplices, weights, where, size)
+            inside = _collapse_simplices(field, simplices, weights, where, sign, size)
         if not inside:
             return False
         level_start += size * length
@@ -94,15 +98,33 @@ def _compute_heights(field, invalid, start, count, points, block, weights):
 
 
 @inlined
-def _collapse_edges(field, simplices, weights, where):
+def _copy_heights(field, invalid, start, count, heights, column, width, weights):
+    """The given heights ``[V, T]`` from ``column`` on."""
+    zero, one = field.dtype.type(0), field.dtype.type(1)
+    store(invalid, 0, 0, broadcast(0.0))
+    for v in range(count):
+        if width == WIDTH:
+            store(field, v, HEIGHT, load(heights, start + v, column))
+        else:
+            store(field, v, HEIGHT, broadcast(zero))
+            for lane in range(width):
+                field[v, HEIGHT + lane] = entry(heights, start + v, column + lane)
+        store(field, v, COEFFICIENT, broadcast(weights[start + v] if len(weights) else one))
+        height = load(field, v, HEIGHT)
+        if any_lane(not_equal(height, height)):
+            store(invalid, 0, 0, select(not_equal(height, height), broadcast(1.0), load(invalid, 0, 0)))
+
+
+@inlined
+def _collapse_edges(field, simplices, weights, where, sign):
     level_start, length, first, last, start, count, weight_start = where
-    zero, minus_one = broadcast(field.dtype.type(0)), field.dtype.type(-1)
+    zero = broadcast(field.dtype.type(0))
     for i in range(first, last):
         a, b = item(simplices, level_start + i) - start, item(simplices, level_start + length + i) - start
         a, b = min(a, b), max(a, b)
         if a < 0 or b >= count:
             return False
-        weight = broadcast(minus_one * weights[weight_start + i] if len(weights) else minus_one)
+        weight = broadcast(sign * weights[weight_start + i] if len(weights) else sign)
         b_is_top = greater_equal(load(field, b, HEIGHT), load(field, a, HEIGHT))
         _add_to_coefficient(field, b, select(b_is_top, weight, zero))
         _add_to_coefficient(field, a, select(b_is_top, zero, weight))
@@ -110,9 +132,9 @@ def _collapse_edges(field, simplices, weights, where):
 
 
 @inlined
-def _collapse_triangles(field, simplices, weights, where):
+def _collapse_triangles(field, simplices, weights, where, sign):
     level_start, length, first, last, start, count, weight_start = where
-    zero, one = broadcast(field.dtype.type(0)), field.dtype.type(1)
+    zero = broadcast(field.dtype.type(0))
     for i in range(first, last):
         a, b = item(simplices, level_start + i) - start, item(simplices, level_start + length + i) - start
         c = item(simplices, level_start + 2 * length + i) - start
@@ -121,7 +143,7 @@ def _collapse_triangles(field, simplices, weights, where):
         a, b = min(a, b), max(a, b)
         if a < 0 or c >= count:
             return False
-        weight = broadcast(weights[weight_start + i] if len(weights) else one)
+        weight = broadcast(sign * weights[weight_start + i] if len(weights) else sign)
         height_a, height_b = load(field, a, HEIGHT), load(field, b, HEIGHT)
         b_above_a = greater_equal(height_b, height_a)
         c_is_top = greater_equal(load(field, c, HEIGHT), select(b_above_a, height_b, height_a))
@@ -133,10 +155,10 @@ def _collapse_triangles(field, simplices, weights, where):
 
 
 @inlined
-def _collapse_simplices(field, simplices, weights, where, size):
+def _collapse_simplices(field, simplices, weights, where, sign, size):
     """Simplices with any number of vertices."""
     level_start, length, first, last, start, count, weight_start = where
-    zero, sign = broadcast(field.dtype.type(0)), field.dtype.type(1 if size % 2 else -1)
+    zero = broadcast(field.dtype.type(0))
     descending = np.empty(size, np.intp)
     for i in range(first, last):
         for row in range(size):
@@ -172,14 +194,13 @@ def backpropagate_to_weights(weight_gradient, field, b, inputs):
 
     This is the adjoint of :func:`collapse`: a weight gets the gradient of the coefficient of its simplex's top.
     """
-    simplices, offsets, rows = inputs.simplices, inputs.offsets, inputs.rows
+    simplices, offsets, rows, signs = inputs.simplices, inputs.offsets, inputs.rows, inputs.signs
     start = offsets[0, b]
     for v in range(offsets[0, b + 1] - start):
         weight_gradient[start + v] += sum_lanes(load(field, v, COEFFICIENT))
     level_start, weight_start = 0, offsets[0, -1]
     for level in range(len(rows)):
-        size, length = rows[level], offsets[level + 1, -1]
-        sign = field.dtype.type(1 if size % 2 else -1)
+        size, length, sign = rows[level], offsets[level + 1, -1], field.dtype.type(signs[level])
         for i in range(offsets[level + 1, b], offsets[level + 1, b + 1]):
             top = simplices[level_start + i] - start
             top_height, gradient = load(field, top, HEIGHT), load(field, top, COEFFICIENT)

@@ -34,7 +34,7 @@ def forward(counters, num_shares, arguments, result_address):
     bins = moments.make_bins(grid, points, moments.max_nonzero(offsets))
     scratch = np.empty((max_vertices(offsets), 2 * WIDTH), points.dtype)
     invalid = np.empty((1, WIDTH))
-    block = np.empty((points.shape[1], WIDTH))
+    block = np.empty((directions.shape[1], WIDTH))
     curves, transposed = np.zeros((WIDTH, num_thresholds + WIDTH)), np.empty((WIDTH, WIDTH))
     jumps = np.zeros((num_thresholds + WIDTH, WIDTH))
     while True:
@@ -46,7 +46,7 @@ def forward(counters, num_shares, arguments, result_address):
             width = load_directions(block, directions, start)
             for b in range(ranges[range_index], ranges[range_index + 1]):
                 field = field_of(b, start, named.fields, scratch, offsets, named.float_zero)
-                if not collapse(field, invalid, b, inputs, block):
+                if not collapse(field, invalid, b, inputs, block, start, width):
                     return INDEX_OUTSIDE
                 if moments.num_nonzero(offsets, b) >= bins.min_vertices:
                     moments.accumulate(curves, jumps, field, width, grid, bins)

@@ -311,7 +311,7 @@ def _transpose_gradient(columns, curve_gradient, width):
 
 
 @inner
-def backpropagate(gradients, block_gradient, curve_gradient, field, origin, width, points, block, grid, bins):
+def backpropagate(gradients, block_gradient, curve_gradient, field, origin, column, width, points, block, grid, bins):
     """Like :func:`.windows.backpropagate`."""
     point_gradient, needs_grid, scale_gradient = gradients.points, len(gradients.scale) > 0, 0.0
     _transpose_gradient(bins.columns, curve_gradient, width)
@@ -335,7 +335,11 @@ def backpropagate(gradients, block_gradient, curve_gradient, field, origin, widt
                 slope = select(not_equal(coefficients, zero), select(is_nan, nan, slope), zero)
                 scale_gradient += sum_lanes(slope) * 0.0
             store(slopes, i, 0, slope)
-        for axis in range(points.shape[1]):
+        if len(point_gradient) and not len(block):
+            for i in range(count):
+                for lane in range(width):
+                    point_gradient[origin + vertices[i], column + lane] += slopes[i, lane]
+        for axis in range(len(block)):
             if len(point_gradient):
                 direction = cast(load(block, axis, 0), field)
                 for i in range(count):

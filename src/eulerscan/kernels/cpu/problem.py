@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..._validation import ascending_error
+from ..layout import signs_of
 from ..portable import SATURATION
 from . import threads
 from .arguments import BAD_OFFSETS, INDEX_OUTSIDE, NOT_ASCENDING, Arguments, addresses_of, contiguous
@@ -31,6 +32,7 @@ MAX_RANGES = 64
 ENOUGH_RANGES = 32  # to keep all cores busy without splitting the directions too
 MAX_COPIES = 8  # of the gradient of the points
 UNWEIGHTED = {dtype: torch.empty(1, dtype=dtype, device="cpu") for dtype in SATURATION}  # placeholder, never read
+UNDIRECTED = {dtype: torch.empty(0, 0, dtype=dtype, device="cpu") for dtype in SATURATION}  # the same
 FLOAT_ZEROS: dict[torch.dtype, np.floating[Any]] = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
 NO_FIELDS = {dtype: np.empty((0, 2 * WIDTH), type(zero)) for dtype, zero in FLOAT_ZEROS.items()}
 INDEX_ZEROS: dict[torch.dtype, np.integer[Any]] = {torch.int32: np.int32(0), torch.int64: np.int64(0)}
@@ -83,7 +85,9 @@ class Problem(NamedTuple):
         )
         # Copies of each gradient: see backward.py.
         partials = np.zeros(
-            num_shares * (lengths[0] + lengths[4]) + num_ranges * (lengths[1] + num_shares * (lengths[2] + lengths[3]))
+            (num_shares if directions.shape[1] else 1) * lengths[0]
+            + num_shares * lengths[4]
+            + num_ranges * (lengths[1] + num_shares * (lengths[2] + lengths[3]))
         )
         gradient = contiguous(gradient)
         addresses = tuple([0 if g is None else g.data_ptr() for g in gradients])
@@ -116,13 +120,14 @@ class Problem(NamedTuple):
 
 def prepare(
     points: Tensor,
-    directions: Tensor,
+    directions: Tensor | None,
     thresholds: Tensor,
     scale: float,
     weights: Tensor | None,
     simplices: Tensor,
     offsets: Tensor,
     rows: Sequence[int],
+    dims: Sequence[int] | None = None,
     *,
     keep: bool = False,
 ) -> Problem:
@@ -132,6 +137,8 @@ def prepare(
     second. Not with weights: for their gradients the backward pass overwrites the fields.
     """
     dtype = points.dtype
+    is_given = directions is None  # the heights
+    directions = UNDIRECTED.get(dtype, points) if directions is None else directions
     if dtype not in SATURATION or directions.dtype != dtype or thresholds.dtype != dtype:
         raise TypeError(
             "points, directions and thresholds must share the dtype float32 or float64, "
@@ -148,12 +155,14 @@ def prepare(
     tensors: tuple[Tensor, ...] = (points, directions, thresholds, weights, simplices, offsets)
     shapes = [tensor.shape for tensor in tensors]  # read once, since each access costs time
     try:
-        (num_points, dim), (num_directions, width), (num_thresholds,), (count,), (num_entries,), (num_levels, num_bounds) = (
+        (num_points, dim), (num_directions, axes), (num_thresholds,), (count,), (num_entries,), (num_levels, num_bounds) = (
             shapes
         )
     except ValueError:
         raise _shape_error(shapes) from None
-    if width != dim:
+    if is_given:
+        num_directions = dim
+    elif axes != dim or dim == 0:  # to a kernel, no axes mean that the heights are given
         raise _shape_error(shapes)
     if not (directions.is_cpu and thresholds.is_cpu and weights.is_cpu and simplices.is_cpu and offsets.is_cpu):
         raise ValueError(
@@ -170,16 +179,27 @@ def prepare(
     is_small = num_directions * work < MIN_THREAD_WORK
     num_complexes = max(0, num_bounds - 1)  # the kernel reports offsets without any bound
     num_ranges = max(1, min(num_complexes, MAX_RANGES, -(-work // RANGE_WORK)))
-    sizes = (num_points, dim, num_directions, num_thresholds, num_weights, num_entries, num_levels, num_bounds)
+    sizes = (num_points, dim, num_directions, axes, num_thresholds, num_weights, num_entries, num_levels, num_bounds)
     float_zero, index_zero, fields = FLOAT_ZEROS[dtype], INDEX_ZEROS[simplices.dtype], NO_FIELDS[dtype]
     if keep and is_small and not num_weights:
         fields = np.empty((-(-num_directions // WIDTH) * num_points, 2 * WIDTH), fields.dtype)
     # By position, since keywords take a microsecond.
+    levels = _levels(tuple(rows), None if dims is None else tuple(dims))
     arguments = Arguments(
-        addresses_of(tensors), sizes, float_zero, index_zero, _rows(tuple(rows)), num_ranges, scale, SATURATION[dtype], fields
+        addresses_of(tensors), sizes, float_zero, index_zero, levels, num_ranges, scale, SATURATION[dtype], fields
     )
     shape = (num_complexes, num_directions, num_thresholds)
     return Problem(tensors, shapes, arguments, shape, num_weights, is_small)
+
+
+def coefficients(points: Tensor, directions: Tensor | None, weights: Tensor | None, *layout: Any) -> tuple[Tensor, Tensor]:
+    """Heights and coefficients ``[V, T]``: the fields of a forward pass without thresholds."""
+    problem = prepare(points, directions, points.new_empty(0), math.inf, weights, *layout)
+    blocks, count = problem.num_blocks, len(points)
+    fields = np.empty((blocks * count, 2 * WIDTH), NO_FIELDS[points.dtype].dtype)
+    problem._replace(arguments=problem.arguments._replace(fields=fields)).transform()
+    found = torch.from_numpy(fields).view(blocks, count, 2, WIDTH).permute(2, 1, 0, 3).reshape(2, count, blocks * WIDTH)
+    return found[0, :, : problem.shape[1]], found[1, :, : problem.shape[1]]
 
 
 def _shape_error(shapes: Sequence[torch.Size]) -> ValueError:
@@ -190,5 +210,7 @@ def _shape_error(shapes: Sequence[torch.Size]) -> ValueError:
 
 
 @lru_cache(maxsize=64)
-def _rows(rows: tuple[int, ...]) -> NDArray[np.int64]:
-    return np.array(rows, np.int64)
+def _levels(rows: tuple[int, ...], dims: tuple[int, ...] | None) -> NDArray[np.int64]:
+    if dims is not None and len(dims) != len(rows):
+        raise ValueError(f"dims must have one entry a level, {len(rows)}, got {len(dims)}.")
+    return np.array([rows, signs_of(rows, dims)], np.int64).reshape(2, len(rows))

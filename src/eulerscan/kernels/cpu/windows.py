@@ -182,11 +182,12 @@ def accumulate(curves, jumps, field, width, grid):
 
 
 @inner
-def backpropagate(gradients, block_gradient, curve_gradient, field, origin, width, points, block, grid):
+def backpropagate(gradients, block_gradient, curve_gradient, field, origin, column, width, points, block, grid):
     """Backpropagate ``curve_gradient [8, H + 8]`` to the heights, and from there to points and directions.
 
     Adds to the ``gradients`` of points, thresholds and scale that are needed; those of the thresholds lack a factor ``scale``.
-    The gradient of the directions ``block [dim, 8]`` is added to ``block_gradient [dim, 8]``, if that is not empty.
+    The gradient of the directions ``block [dim, 8]`` is added to ``block_gradient [dim, 8]``, if that is not empty. If there
+    are no directions, the gradient of the given heights is added from ``column`` on.
     """
     bounded, thresholds, buckets, density, scale, reach, above, center, decay, is_tabulated, factors, slopes = grid
     point_gradient, threshold_gradient, needs_grid = gradients.points, gradients.thresholds, len(gradients.scale) > 0
@@ -228,9 +229,12 @@ def backpropagate(gradients, block_gradient, curve_gradient, field, origin, widt
             if needs_grid:
                 scale_gradient += sum_lanes(moment)
         height_gradient = load(slopes, 0, 0)
-        if len(point_gradient):
-            for axis in range(points.shape[1]):
+        if len(point_gradient) and len(block):
+            for axis in range(len(block)):
                 point_gradient[origin + v, axis] += sum_lanes(multiply(height_gradient, load(block, axis, 0)))
+        elif len(point_gradient):
+            for lane in range(width):
+                point_gradient[origin + v, column + lane] += slopes[0, lane]
         for axis in range(len(block_gradient)):
             coordinate = broadcast(np.float64(points[origin + v, axis]))
             store(block_gradient, axis, 0, fma(height_gradient, coordinate, load(block_gradient, axis, 0)))

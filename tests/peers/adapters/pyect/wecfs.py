@@ -1,0 +1,3 @@
+from . import compute_wecfs
+
+__all__ = ["compute_wecfs"]
