@@ -62,7 +62,7 @@ def test_files_that_usually_have_y_up_are_drawn_so(run, shapes, tmp_path):
     ):
         out, _ = run("plot", shapes / name, "-o", tmp_path / "figure.svg", "--up", up, *options)
         assert ("--up z" in out) == said
-        assert f"shape, {title} up -->" in (tmp_path / "figure.svg").read_text()
+        assert f"shape, {title} up, grid" in (tmp_path / "figure.svg").read_text()
 
 
 def test_two_runs_write_the_same_file(run, shapes, tmp_path):

@@ -127,7 +127,7 @@ def test_images_in_space_have_five_rings(up):
     assert labels == ["72", "36", "0", "−36", "−72"]
     assert ticks == [18, 55, 92, 128.5, 164.5]
     assert bounds == [36.5, 73.5, 110.5, 146.5]
-    assert f"from {up}" in label
+    assert f"+{up} is 90°" in label
     heights = directions[:, "xyz".index(up)]
     assert torch.rad2deg(torch.arcsin(heights[[0, 37, 74, 182]])).tolist() == pytest.approx([72, 36, 0, -72])
 

@@ -125,7 +125,7 @@ def describe(shape: Shape, *, name: str, config: ECTConfig, up: Up = "z") -> dic
         "rows": {"ticks": axis.ticks, "labels": axis.tick_labels, "bounds": axis.bounds, "label": axis.label},
         "thresholds": _encode(config.thresholds(), "float64"),
         "transform": _encode(transform, "float32"),
-        "limits": color_limits(transform),
+        "limits": color_limits(transform.float()),  # as the page has them
     }
 
 

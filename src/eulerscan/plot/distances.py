@@ -76,14 +76,16 @@ def draw_distances(
     kinds = sorted(set(groups)) if groups else []
     in_columns = len(kinds) > len(CATEGORICAL)
     side = min(max(0.16 * count, 3.0), 13.0) if named else 7.0
-    margin = 0.07 * max(len(short_label(name)) for name in names) if named else 0.0
+    # The strip says the folder.
+    labels = [short_label(n.removeprefix(f"{g}/")) for n, g in zip(names, groups or names, strict=True)] if named else []
+    margin = 0.07 * max(map(len, labels), default=0)
     widths = [0.22 * side + 0.6, 0.13 * len(kinds) if in_columns else 0.02 * side + 0.05, side]
     picture = figure(sum(widths) - (0 if kinds else widths[1]) + margin + 1.3, side + max(0.5, margin) + 0.4 * bool(kinds))
     spec = picture.add_gridspec(1, 3, width_ratios=widths) if kinds else picture.add_gridspec(1, 2, width_ratios=widths[::2])
-    if linkage is not None:
-        _draw_tree(picture.add_subplot(spec[0]), linkage, count, named)
     matrix = distances[order][:, order].numpy()
     limit, num_outliers = _color_limit(matrix)
+    if linkage is not None:
+        _draw_tree(picture.add_subplot(spec[0]), linkage, count, named, limit if num_outliers else None)
     right = picture.add_subplot(spec[-1])
     # Without equal aspect, the rows are beside the leaves of the tree.
     image = right.imshow(matrix, cmap=SEQUENTIAL, vmin=0, vmax=limit or 1.0, interpolation="nearest", aspect="auto")
@@ -93,9 +95,8 @@ def draw_distances(
     right.yaxis.tick_right()
     right.yaxis.set_label_position("right")
     if named:
-        labels = [short_label(names[i]) for i in order]
-        right.set_xticks(range(count), labels, rotation=90, fontsize=7)
-        right.set_yticks(range(count), labels, fontsize=7)
+        right.set_xticks(range(count), [labels[i] for i in order], rotation=90, fontsize=7)
+        right.set_yticks(range(count), [labels[i] for i in order], fontsize=7)
         right.set(xlabel="shape", ylabel="shape")
     else:
         right.set(xticks=[], yticks=[], xlabel=f"{count} shapes, in the order of the dendrogram")
@@ -125,11 +126,14 @@ def folders(names: Sequence[str]) -> list[str] | None:
     return found if len(set(found)) > 1 else None
 
 
-def _draw_tree(ax: Axes, linkage: Any, count: int, named: bool) -> None:
+def _draw_tree(ax: Axes, linkage: Any, count: int, named: bool, cut: float | None) -> None:
+    """The dendrogram, up to the distance ``cut``: beyond it are the branches of outliers."""
     hierarchy = require("scipy.cluster.hierarchy", extra="mesh")
     hierarchy.dendrogram(linkage, orientation="left", ax=ax, no_labels=True, color_threshold=0, above_threshold_color="0.25")
     ax.set_ylim(10 * count, 0)  # scipy places a leaf every ten units, the first at the bottom
-    ax.set(xlabel=f"cluster distance\n({LINKAGE} linkage)", yticks=[])
+    ax.set(xlabel=f"cluster distance\n({LINKAGE} linkage{', cut' if cut else ''})", yticks=[])
+    if cut:
+        ax.set_xlim(cut, 0)
     ax.locator_params(axis="x", nbins=3)
     for lines in ax.collections:
         lines.set_linewidth(1.0 if named else 0.4)
@@ -145,7 +149,7 @@ def _draw_groups(ax: Axes, numbers: Sequence[int], kinds: Sequence[str]) -> None
         ax.set(xticks=[], yticks=[])
         patch = require("matplotlib.patches", extra="plot").Patch
         handles = [patch(color=color, label=name) for color, name in zip(colors, labels, strict=False)]
-        ax.figure.legend(handles=handles, loc="outside upper center", ncols=min(4, len(kinds)), frameon=False)  # type: ignore[union-attr]
+        ax.figure.legend(handles=handles, loc="outside upper center", ncols=min(4, len(kinds)), frameon=False)
         return
     cells = np.ones((len(numbers), len(kinds), 4))
     cells[:, 1::2, :3] = 0.94  # every other column is gray, to follow it to its name

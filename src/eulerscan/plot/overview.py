@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,7 +16,7 @@ from .._imports import require
 from ..complexes import Complex
 from ..config import ECTConfig
 from .figures import Up, escape_math, figure, save
-from .shapes import plot_shape
+from .shapes import draw_grid, plot_shape
 from .transforms import EULER, color_limits, image_directions, plot_curves, plot_polar, plot_transform
 
 if TYPE_CHECKING:
@@ -78,9 +77,9 @@ def draw_overview(
         picture = figure(10.2 if in_plane else 8.4, 2.5 * len(shapes) + (0.3 if title else 0))
         picture.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]
         rows = picture.subfigures(len(shapes), 1, squeeze=False)[:, 0]
-        for row, shape, kind, transform, name, up in zip(rows, shapes, kinds, transforms, names, ups, strict=True):
+        for row, shape, kind, transform, name, axis in zip(rows, shapes, kinds, transforms, names, ups, strict=True):
             row.suptitle(escape_math(name), x=0.01, ha="left")
-            _draw_row(row, shape, transform, limits[kind], config, up, f"threshold ({unit})")
+            _draw_row(row, shape, transform, limits[kind], config, axis, f"threshold ({unit})")
         if title:
             picture.suptitle(escape_math(title), fontweight="bold")
         save(picture, path, dpi=dpi)
@@ -95,9 +94,7 @@ def _draw_row(
     spec = row.add_gridspec(1, len(widths), width_ratios=widths)
 
     ax = plot_shape(shape, row.add_subplot(spec[0], projection=None if plane else "3d"), weight_bar=True, up=up)
-    ax.set(xlabel="x", ylabel="y", title="shape" if plane else f"shape, {up} up")
-    if not plane:
-        _tidy_3d_axes(ax)
+    ax.set(xlabel="x", ylabel="y", title="shape" if plane else f"shape, {up} up, grid {draw_grid(ax):g}")
 
     image = row.add_subplot(spec[1])
     directions = image_directions(len(transform), shape.dim, up)
@@ -121,16 +118,3 @@ def _labeled_directions(dim: int) -> tuple[Tensor, list[str]]:
     if dim == 2:
         return spheres.circle(8, dtype=torch.float64)[:4], ["0°", "45°", "90°", "135°"]
     return torch.eye(dim, dtype=torch.float64), [f"+{axis}" for axis in "xyz"]
-
-
-def _tidy_3d_axes(ax: Any) -> None:
-    """Label each axis, with at most three ticks, unless it is too short."""
-    ax.tick_params(pad=-3)
-    axes = {"x": ax.xaxis, "y": ax.yaxis, "z": ax.zaxis}
-    lengths = {name: float(np.ptp(axis.get_view_interval())) for name, axis in axes.items()}
-    for name, axis in axes.items():
-        long_enough = 4 * lengths[name] > max(lengths.values())
-        ticker = require("matplotlib.ticker", extra="plot")
-        axis.set_major_locator(ticker.MaxNLocator(3) if long_enough else ticker.NullLocator())
-        axis.set_label_text(name if long_enough else "")
-        axis.labelpad = -6

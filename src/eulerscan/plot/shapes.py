@@ -87,6 +87,25 @@ def plot_shape(
     return ax
 
 
+def draw_grid(ax: Any) -> float:
+    """Name the axes in space, unless they are too short, and draw one grid for all. Returns its step.
+
+    Numbers at the ticks of three axes overlap.
+    """
+    ticker = require("matplotlib.ticker", extra="plot")
+    axes = {"x": ax.xaxis, "y": ax.yaxis, "z": ax.zaxis}
+    lengths = {name: float(np.ptp(axis.get_view_interval())) for name, axis in axes.items()}
+    ticks = ticker.MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(0, max(lengths.values()))
+    step = float(ticks[1] - ticks[0])
+    for name, axis in axes.items():
+        long_enough = 4 * lengths[name] > max(lengths.values())
+        axis.set_major_locator(ticker.MultipleLocator(step) if long_enough else ticker.NullLocator())
+        axis.set_major_formatter(ticker.NullFormatter())
+        axis.set_label_text(name if long_enough else "")
+        axis.labelpad = -13
+    return step
+
+
 def _draw_plain(ax: Any, points: Any, levels: dict[int, Any], color: str, size: float, up: Up = "z") -> None:
     """Triangles and edges in one color; points if there are no triangles. ``levels`` maps rows to simplices ``[rows, n]``."""
     in_space, large = points.shape[1] == 3, _is_large(points, levels)
@@ -97,8 +116,8 @@ def _draw_plain(ax: Any, points: Any, levels: dict[int, Any], color: str, size: 
         many |= len(np.unique(np.concatenate(rings))) == len(np.unique(levels[3]))
     outlined = many and 2 in levels
     if outlined:  # only the edges that are in no triangle
-        edges, triangles = (torch.from_numpy(levels[rows].astype(np.int64)) for rows in (2, 3))
-        free = (occurrences(edges, faces(triangles)) == 0).numpy() & (4 not in levels)  # triangles of solids are not all here
+        lines, triangles = (torch.from_numpy(levels[rows].astype(np.int64)) for rows in (2, 3))
+        free = (occurrences(lines, faces(triangles)) == 0).numpy() & (4 not in levels)  # triangles of solids are not all here
         levels = levels | {2: levels[2][:, free]}
     if large and in_space and levels:
         points, levels = _merge_vertices(points, levels)

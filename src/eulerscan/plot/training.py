@@ -17,7 +17,7 @@ from ..datasets import Dataset
 from ..nn.layers import ECTLayer
 from ..training.runs import load
 from .figures import CATEGORICAL, figure, new_axes, save, short_label
-from .shapes import plot_shape
+from .shapes import draw_grid, guess_up, plot_shape
 from .transforms import EULER, color_limits, plot_directions, plot_transform
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
         figures["directions"] = figure(4, 4)
         axes = figures["directions"].add_subplot(projection="3d" if config.dim == 3 else None)
         before = config.model.build(config.dim, len(config.classes), seed=config.training.seed).layer.directions
-        plot_directions(model.layer.directions, axes, before=before)
-        axes.set_title("directions: learned, and initial ones in gray")
+        if learned := not torch.equal(before, model.layer.directions):
+            axes.set_title("directions: learned, and initial ones in gray", fontsize="medium")
+        plot_directions(model.layer.directions, axes, before=before if learned else None)
         present = dataset.labels.unique()[:4].tolist()
         chosen = [int((dataset.labels == label).nonzero()[0, 0]) for label in present]
         titles = [config.classes[label] for label in present]
@@ -54,18 +55,27 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
 def _draw_transforms(layer: ECTLayer, dataset: Dataset, chosen: Sequence[int], titles: Sequence[str]) -> Figure:
     """One column per shape: the shape, and below it each channel of its transform. Every row has its color limits."""
     channels, shapes = _channels(layer), [dataset.shapes[index] for index in chosen]
-    dim = dataset.shapes.dim
+    dim, ups = dataset.shapes.dim, [guess_up(dataset.names[index]) if dataset.names else "z" for index in chosen]
     transforms = [layer(shape).reshape(len(channels), *layer.config.shape(dim)[-2:]) for shape in shapes]
     limits = [color_limits(*channel) for channel in zip(*transforms, strict=True)]
     picture = figure(3.2 * len(chosen), 2.5 * (1 + len(channels)))
     grid = picture.add_gridspec(1 + len(channels), len(chosen))
     for column, (shape, title) in enumerate(zip(shapes, titles, strict=True)):
         top = picture.add_subplot(grid[0, column], projection="3d" if dim == 3 else None)
-        plot_shape(shape, top).set_title(short_label(title))
+        plot_shape(shape, top, up=ups[column]).set_title(short_label(title))
+        if dim == 3:
+            draw_grid(top)
         for row, channel in enumerate(channels):
             below = picture.add_subplot(grid[1 + row, column])
-            axes = {"thresholds": layer.thresholds, "directions": layer.directions}
-            plot_transform(transforms[column][row], below, label=channel, limits=limits[row], **axes)
+            plot_transform(
+                transforms[column][row],
+                below,
+                thresholds=layer.thresholds,
+                directions=layer.directions,
+                up=ups[column],
+                label=channel,
+                limits=limits[row],
+            )
     return picture
 
 
@@ -81,7 +91,7 @@ def plot_training(history: Sequence[Mapping[str, Any]], ax: Axes | None = None) 
     ax = ax or new_axes()
     epochs = [record["epoch"] for record in history]
     ax.plot(epochs, [record["loss"] for record in history], label="training loss", color=CATEGORICAL[0])
-    ax.set(xlabel="epoch", ylabel="cross entropy", ylim=(0, None))
+    ax.set(xlabel="epoch", ylabel="cross entropy")
     ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
     if "val_loss" in history[0]:
         ax.plot(epochs, [record["val_loss"] for record in history], label="validation loss", color=CATEGORICAL[1])
@@ -93,12 +103,14 @@ def plot_training(history: Sequence[Mapping[str, Any]], ax: Axes | None = None) 
             linestyle="--",
             label="validation accuracy",
         )
-        right.set(ylabel="accuracy (%)", ylim=(None, 100))
+        right.set(ylabel="accuracy (%)", ylim=(0, 100))
         lines = [*ax.get_lines(), *right.get_lines()]
         above: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}  # outside, so that it hides no curve
         ax.legend(lines, [str(line.get_label()) for line in lines], frameon=False, ncols=len(lines), **above)
     else:
-        ax.legend()
+        ax.legend(frameon=False)
+    ax.margins(y=0.1)
+    ax.set_ylim(bottom=0)
     return ax
 
 

@@ -13,13 +13,14 @@ from torch import Tensor
 from .. import directions as spheres
 from .._imports import require
 from .figures import CATEGORICAL, DIVERGING, SEQUENTIAL, Up, new_axes
+from .shapes import draw_grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EULER = "Euler characteristic"
 NUM_RINGS = 5
-QUANTILE = 0.995  # of the absolute values other than zero: larger ones may be beyond the color limits
+QUANTILE = 0.99  # of the absolute values other than zero: larger ones may be beyond the color limits
 MAX_ROBUST = 2.0  # the largest value, if at most so many times the quantile, is within the limits
 MAX_SHAPES = 4.0  # and a transform, if its quantile is at most so many times the median one
 
@@ -110,26 +111,25 @@ def direction_axis(directions: Tensor, up: Up = "z") -> DirectionAxis:
     """
     directions, count = torch.nn.functional.normalize(directions.detach().cpu().double(), dim=1), len(directions)
     if directions.shape[1] == 2:
-        angles, degrees = _angle(directions), np.arange(0, 360, 90)
+        angles, quarters = _angle(directions), np.arange(0, 360, 90)
         order = angles.argsort(stable=True)
         once = angles[order].numpy()
-        rows = np.interp(degrees, np.concatenate([once - 360, once, once + 360]), np.arange(-count, 2 * count))
-        inside = (rows >= -0.5) & (rows <= count - 0.5)
-        return DirectionAxis(order, rows[inside].tolist(), [f"{d}" for d in degrees[inside]], [], "direction (°)")
+        rows = np.interp(quarters, np.concatenate([once - 360, once, once + 360]), np.arange(-count, 2 * count))
+        rows = (rows + 0.5) % count - 0.5  # the first row is next to the last
+        return DirectionAxis(order, rows.tolist(), [f"{d}" for d in quarters], [], "direction (°)")
     standing = directions[:, [0, 1, 2] if up == "z" else [2, 0, 1]]
     polar = torch.rad2deg(torch.arccos(standing[:, 2].clamp(-1, 1)))
     exact, ring = polar.round(decimals=4).unique(return_inverse=True)
-    if few := 4 * len(exact) <= count:
-        degrees = 90 - exact.numpy()
-    else:
-        num_rings, degrees = max(1, round(math.sqrt(math.pi * count) / 2)), np.arange(60.0, -61.0, -30.0)
+    few, num_rings = 4 * len(exact) <= count, max(1, round(math.sqrt(math.pi * count) / 2))
+    degrees = 90 - exact.numpy() if few else np.arange(60.0, -61.0, -30.0)
+    if not few:
         ring = (polar * (num_rings / 180)).long().clamp(max=num_rings - 1)
     order = torch.from_numpy(np.lexsort((_angle(standing), ring)))
     ends = np.cumsum([0, *torch.bincount(ring).tolist()]) - 0.5
     rows = (ends[1:] + ends[:-1]) / 2 if few else np.interp(90 - degrees, np.arange(len(ends)) * (180 / num_rings), ends)
     labels = [f"{d:.3g}".replace("-", "−") for d in degrees + 0.0]
     bounds = ends[1:-1].tolist() if few else []
-    return DirectionAxis(order, rows.tolist(), labels, bounds, f"direction: latitude from {up} (°),\nthen longitude")
+    return DirectionAxis(order, rows.tolist(), labels, bounds, f"latitude of the direction\n(+{up} is 90°), then longitude")
 
 
 def _angle(directions: Tensor) -> Tensor:
@@ -234,6 +234,8 @@ def plot_directions(directions: Tensor, ax: Axes | None = None, *, before: Tenso
             ax.plot(*zip(np.zeros(dim), tip, strict=True), color=color, linewidth=1)
         ax.scatter(*tips.T, s=14, color=color)  # type: ignore[misc]
     ax.set_aspect("equal")
+    if dim == 3:
+        draw_grid(ax)
     return ax
 
 
@@ -241,7 +243,7 @@ def color_limits(*transforms: Tensor) -> tuple[float, float]:
     """Common color limits of pictures to compare: smallest and largest value of all transforms, and zero, without outliers.
 
     A few extreme values would leave all others in one color. If the largest absolute value of a transform is more than twice
-    the 99.5 % quantile (of values other than zero), its limit is the quantile. Of several transforms, those whose limit is more
+    the 99 % quantile (of values other than zero), its limit is the quantile. Of several transforms, those whose limit is more
     than four times the median one are beyond the limits.
 
     >>> color_limits(torch.tensor([[0.0, 2.0]]), torch.tensor([[-1.0, 1.0]]))
@@ -281,7 +283,7 @@ def _add_colorbar(image: Any, values: np.ndarray[Any, Any], ax: Axes, label: str
     if ends:
         label += f"\nvalues from {low:.4g} to {high:.4g}".replace("-", "−")
     extend = "both" if len(ends) == 2 else ends[0] if ends else "neither"
-    bar = ax.figure.colorbar(image, ax=ax, label=label, fraction=0.05, extend=extend, **options)  # type: ignore[arg-type]
+    bar = ax.figure.colorbar(image, ax=ax, label=label, fraction=0.05, extend=extend, **options)
     if _integral(values):
         bar.locator = require("matplotlib.ticker", extra="plot").MaxNLocator(integer=True, nbins=6)
         bar.update_ticks()

@@ -41,10 +41,10 @@ function drawAxes(context, box, x, y, { xs, ys, xLabel, yLabel, yText = number }
   context.textBaseline = "middle";
   for (const value of ys) context.fillText(yText(value), left - 6, y(value));
   context.save();
-  context.translate(9, (top + bottom) / 2);
+  context.translate(7, (top + bottom) / 2);
   context.rotate(-Math.PI / 2);
   context.textAlign = "center";
-  context.fillText(yLabel, 0, 0);
+  yLabel.split("\n").forEach((line, i) => context.fillText(line, 0, 12 * i));
   context.restore();
 }
 
@@ -124,6 +124,15 @@ function drawTransform(canvas, image, { radius, threshold, row, rows, weighted }
   for (let i = 0; i < bottom - top; i++) {
     context.fillStyle = `rgb(${interpolate(image.stops, 1 - i / (bottom - top)).map(Math.round)})`;
     context.fillRect(right + 12, top + i, 10, 1.5);
+  }
+  // Pointed ends have values beyond the colors.
+  for (const [end, tip, color, beyond] of [[top, -6, 1, image.high > image.limit], [bottom, 6, 0, image.low < image.from]]) {
+    context.fillStyle = `rgb(${interpolate(image.stops, color).map(Math.round)})`;
+    context.beginPath();
+    context.moveTo(right + 12, end);
+    context.lineTo(right + 17, end + (beyond ? tip : 0));
+    context.lineTo(right + 22, end);
+    context.fill();
   }
   context.fillStyle = theme("soft");
   context.textAlign = "left";
