@@ -14,8 +14,7 @@ from .._validation import check_choice, positive
 from ..complexes import Complex, Shape, as_complex
 from ..complexes.normalize import divided
 from ..functional import ect
-from ..kernels.layout import heights_of, levels
-from ..kernels.portable import collapse
+from ..kernels import operation
 from ..nn import ECTLayer
 from ..variants import derivative
 
@@ -215,18 +214,19 @@ def additive_split(
     In each direction every simplex belongs to its highest vertex.
     """
     points, offsets, rows, simplices, own, dims = complex.packed
-    parts = list(levels(own, simplices, offsets, rows, dims))
+    points = points.detach()
     directions, thresholds, weights = (x.detach().to(points.dtype) for x in (directions, thresholds, weights))
     result = points.new_zeros(len(points))
     block = max(1, AT_ONCE // max(1, len(points) * len(thresholds)))
     for start in range(0, len(directions), block):
         chosen = slice(start, start + block)
-        heights = heights_of(points.detach(), directions[chosen])  # [V, T]
+        layout = (simplices, offsets, rows, dims)
+        heights, coefficients = operation.coefficients(points, directions[chosen], own, *layout)  # [V, T] each
         above = thresholds - heights.unsqueeze(-1)  # [V, T, H]
         exact = bool(torch.isinf(torch.as_tensor(scale)))
         counted = (above >= 0).to(points.dtype) if exact else torch.sigmoid(scale * above)
-        read = (counted * weights[:, chosen][parts[0].owner]).sum(dim=-1)
-        result += (collapse(heights, parts) * read).sum(dim=1)
+        read = (counted * weights[complex.batch][:, chosen]).sum(dim=-1)
+        result += (coefficients * read).sum(dim=1)
     return result
 
 
@@ -248,17 +248,17 @@ def _chosen(outputs: Any, target: int | Tensor | None, count: int) -> Tensor:
     if not isinstance(outputs, Tensor) or outputs.ndim not in (1, 2) or len(outputs) != count:
         got = list(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
         raise ValueError(f"model must return outputs [{count}, num_outputs] or [{count}], got {got}.")
-    outputs = outputs.reshape(count, -1)
+    table: Tensor = outputs.reshape(count, -1)
     if target is None:
-        if outputs.shape[1] != 1:
-            raise ValueError(f"target must be one of the {outputs.shape[1]} outputs of the model, got None.")
-        return outputs[:, 0]
-    indices = torch.as_tensor(target, device=outputs.device)
+        if table.shape[1] != 1:
+            raise ValueError(f"target must be one of the {table.shape[1]} outputs of the model, got None.")
+        return table[:, 0]
+    indices = torch.as_tensor(target, device=table.device)
     if indices.dtype == torch.bool or indices.is_floating_point() or indices.shape not in ((), (count,)):
         raise ValueError(f"target must be an int, or integers [{count}], got {target!r}.")
-    if bool(((indices < 0) | (indices >= outputs.shape[1])).any()):
-        raise IndexError(f"target must be from 0 to {outputs.shape[1] - 1}, the outputs of the model, got {target!r}.")
-    return outputs.gather(1, indices.long().expand(count)[:, None])[:, 0]
+    if bool(((indices < 0) | (indices >= table.shape[1])).any()):
+        raise IndexError(f"target must be from 0 to {table.shape[1] - 1}, the outputs of the model, got {target!r}.")
+    return table.gather(1, indices.long().expand(count)[:, None])[:, 0]
 
 
 def _sums(values: Tensor, shapes: Complex) -> Tensor:

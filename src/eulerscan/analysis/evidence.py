@@ -14,21 +14,25 @@ The score is linear in the weights before squaring, so all labelings are one mat
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from .._storage import replacing
+from .._tables import comma_separated
 from .._validation import positive
 from ..complexes import Complex, Shape, as_complex
 from ..config import ECTConfig
 from ..grid import scale_of_step
-from ..kernels.layout import heights_of, levels
-from ..kernels.portable import collapse
+from ..io.colors import write_colored
+from ..kernels import operation
 
 MEANING = (
     "How strongly the difference between the groups acts on each vertex, relative to its mean under permuted labels: "
@@ -47,8 +51,8 @@ class Region(NamedTuple):
 
     shape: int  # its index
     vertices: Tensor  # indices in ``shapes.points``
-    score: float  # the mean
-    p_value: float  # share of the labelings under which the shape has a region of at least this sum of scores
+    prominence: float  # mean score of its vertices, relative to the mean score of the shape
+    p_value: float  # share of the labelings under which the shape has a region of at least this sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +64,10 @@ class Evidence:
         labels: Group of each shape.
         scores: ``[V]``: how strongly the difference between the groups acts on a vertex, relative to its mean under permuted
             labels. 1 is chance.
-        p_values: ``[V]``: share of all labelings under which the score is at least as large. 5 % of them are at most 0.05 if
-            groups do not differ.
-        q_values: ``[V]``: estimated false discovery rate among the vertices of a shape with at least this score.
+        p_values: ``[V]``: share of all labelings under which the vertex stands out from its shape at least as much, that is,
+            its score divided by the mean score of the shape is at least as large. If groups do not differ, 5 % of them are
+            at most 0.05.
+        q_values: ``[V]``: estimated false discovery rate among the vertices of a shape that stand out at least as much.
         null: ``[V]``: the scores under the first permutation of the labels, to look at beside the scores.
         regions: Connected vertices with p-values of at most 0.05, largest sum of scores first.
         permutations, seed: Of the labels.
@@ -152,14 +157,8 @@ def evidence(
         for part_of_shape in parts
         for region in part_of_shape.regions
     ]
-    return Evidence(
-        complex,
-        names,
-        *(torch.cat([getattr(part, name) for part in parts]) for name in ("scores", "p_values", "q_values", "null")),
-        tuple(regions),
-        permutations,
-        seed,
-    )
+    scores, p_values, q_values, null = (torch.cat(values) for values in zip(*(part[:4] for part in parts), strict=True))
+    return Evidence(complex, names, scores, p_values, q_values, null, tuple(regions), permutations, seed)
 
 
 def group_weights(transforms: Tensor, labelings: Tensor) -> Tensor:
@@ -186,24 +185,21 @@ def labeled_scores(
     this scale.
     """
     points, offsets, rows, simplices, own, dims = complex.packed
-    parts = list(levels(own, simplices, offsets, rows, dims))
     groups = range(len(weights) if len(weights) > 2 else 1)  # of two groups, one has the weights of the other times -1
     squares = points.new_zeros(len(groups), len(points), labelings.shape[1])
-    # Heights of many directions at once would need memory for every simplex and direction.
-    block = max(1, AT_ONCE // max(1, 4 * complex.packed.simplices.numel()))
+    block = max(1, AT_ONCE // max(1, len(points)))  # of directions, to save memory
     for start in range(0, len(directions), block):
-        heights = heights_of(points, directions[start : start + block])
-        coefficients = collapse(heights, parts)
-        for i in range(heights.shape[1]):
-            vertex = coefficients[:, i].nonzero()[:, 0]
-            sigmoid = torch.sigmoid(scale * (thresholds - heights[vertex, i, None]))
-            slopes = scale * coefficients[vertex, i, None] * sigmoid * (1 - sigmoid)  # [n, H]
+        chosen = directions[start : start + block]
+        heights, coefficients = operation.coefficients(points, chosen, own, simplices, offsets, rows, dims)
+        for i, (height, jump) in enumerate(zip(heights.T.contiguous(), coefficients.T.contiguous(), strict=True)):
+            vertex = jump.nonzero()[:, 0]
+            sigmoid = torch.sigmoid(scale * (thresholds - height[vertex, None]))
+            slopes = scale * jump[vertex, None] * sigmoid * (1 - sigmoid)  # [n, H]
             for group in groups:
                 squares[group].index_add_(0, vertex, (slopes @ weights[group, start + i]).square_())
     if len(groups) == 1:
         return squares[0].sqrt_()
-    chosen = labelings[complex.batch]
-    return squares.gather(0, chosen[None])[0].sqrt_()
+    return squares.gather(0, labelings[complex.batch][None])[0].sqrt_()
 
 
 def neighbor_mean(complex: Complex, values: Tensor) -> Tensor:
@@ -278,7 +274,7 @@ def _regions(complex: Complex, ratios: Tensor, index: int) -> list[Region]:
         vertices = vertex[roots == root]
         p_value = float((largest >= masses[root]).sum()) / len(largest)
         found.append(Region(index, vertices, float(masses[root]) / len(vertices), p_value))
-    return sorted(found, key=lambda region: -region.score * len(region.vertices))
+    return sorted(found, key=lambda region: -region.prominence * len(region.vertices))
 
 
 def _components(complex: Complex, inside: Tensor) -> Tensor:
@@ -341,3 +337,77 @@ def _checked_labels(labels: Any, count: int) -> tuple[tuple[Hashable, ...], np.n
     if len(groups) < 2 or min(sizes.values()) < 2:
         raise ValueError(f"labels must have at least two groups of at least two shapes, got {sizes}.")
     return names, np.array([groups[name] for name in names])
+
+
+def color_limits(found: Evidence) -> tuple[float, float]:
+    """Ends of a color scale that the maps of all shapes, and their null, share: chance, and nearly the largest score."""
+    return 1.0, max(2.0, float(np.quantile(found.scores.numpy(), 0.999)))
+
+
+def write_evidence(
+    found: Evidence, folder: str | os.PathLike[str], names: Sequence[str] | None = None, *, format: str = ".ply"
+) -> list[Path]:
+    """Write evidence as files: a colored mesh and its null for each shape, and tables of vertices and regions.
+
+    ``NAME.ply`` has the colors of the scores, ``NAME.null.ply`` those of the scores under permuted labels, on the same scale.
+    ``vertices.csv`` has a row for every vertex, ``regions.csv`` one for every region, ``legend.txt`` says what they mean.
+    Shapes in a space of other dimensions only go to the tables.
+
+    Args:
+        found: From :func:`evidence`.
+        folder: Made if missing.
+        names: Name of each shape, for the files. Default: its number.
+        format: Of the meshes: ``".ply"``, or ``".obj"`` and ``".glb"`` for shapes with triangles.
+
+    Returns:
+        The files.
+    """
+    folder, complex = Path(folder), found.shapes
+    names = [f"shape-{i}" for i in range(len(complex))] if names is None else [Path(name).stem for name in names]
+    if len(names) != len(complex):
+        raise ValueError(f"names must have one name for each of {len(complex)} shapes, got {len(names)}.")
+    if len(set(names)) < len(names):
+        names = [f"{i}-{name}" for i, name in enumerate(names)]
+    low, high = color_limits(found)
+    written, starts = [], complex.offsets[0].tolist()
+    for i, name in enumerate(names if complex.dim in (2, 3) else ()):
+        own, shape = slice(starts[i], starts[i + 1]), complex[i]
+        extra = {"p_value": found.p_values[own], "q_value": found.q_values[own]} if format == ".ply" else {}
+        for suffix, values, attributes in (("", found.scores, extra), (".null", found.null, {})):
+            written.append(folder / f"{name}{suffix}{format}")
+            write_colored(shape, written[-1], values[own], low=low, high=high, **attributes)
+    axes = list("xyz") if complex.dim <= 3 else [f"x{k}" for k in range(complex.dim)]
+    columns = ["shape", "group", "vertex", *axes[: complex.dim], "score", "p_value", "q_value", "null"]
+    numbers = torch.stack([found.scores, found.p_values, found.q_values, found.null], dim=1).tolist()
+    rows = [
+        [names[i], found.labels[i], v - starts[i], *map(_short, point), *map(_short, value)]
+        for v, (i, point, value) in enumerate(zip(complex.batch.tolist(), complex.points.tolist(), numbers, strict=True))
+    ]
+    tables = {"vertices.csv": (columns, rows)}
+    regions = []
+    for i, vertices, prominence, p_value in found.regions:
+        listed = " ".join(map(str, (vertices - starts[i]).tolist()))
+        regions.append([names[i], found.labels[i], len(vertices), _short(prominence), _short(p_value), listed])
+    tables["regions.csv"] = (["shape", "group", "num_vertices", "prominence", "p_value", "vertices"], regions)
+    for name, (header, lines) in tables.items():
+        written.append(folder / name)
+        with replacing(written[-1]) as partial:
+            partial.write_text(comma_separated(header, lines), encoding="utf-8")
+    written.append(folder / "legend.txt")
+    with replacing(written[-1]) as partial:
+        partial.write_text(legend(found) + "\n", encoding="utf-8")
+    return written
+
+
+def legend(found: Evidence) -> str:
+    """What the colors of a map mean, and what the null beside it is."""
+    low, high = color_limits(found)
+    return (
+        f"{MEANING} Gray: {low:g} or less; darkest red: {high:.3g} or more. The null beside it is the same with the labels of "
+        f"the shapes permuted once; what it shows is chance. {found.permutations} permutations, seed {found.seed}; the "
+        f"smallest possible p-value is {found.smallest_p:.2g}."
+    )
+
+
+def _short(value: float) -> str:
+    return f"{value:.6g}"

@@ -1,0 +1,113 @@
+"""Plots of evidence: scores as colors on the shapes, with the null beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+from .._imports import require
+from ..analysis.evidence import MEANING, Evidence, color_limits
+from ..complexes import Complex
+from ..complexes.boundary import outer_triangles
+from ..io.colors import SCALE
+from .figures import Up, figure, short_label
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SIDE = 2.6  # inches of one shape
+LIGHT = np.array([0.35, -0.55, 0.75]) / np.linalg.norm([0.35, -0.55, 0.75])
+
+
+def draw_evidence(
+    found: Evidence,
+    shapes: Sequence[int] | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    truth: Tensor | None = None,
+    up: Up = "z",
+) -> Figure:
+    """Draw shapes with their evidence as colors and, beside each, its null: the scores under permuted labels.
+
+    Shapes in space are seen from two sides.
+
+    Args:
+        found: From :func:`eulerscan.analysis.evidence`.
+        shapes: Indices of the shapes. Default: the first of each group.
+        names: Names of all shapes.
+        truth: ``[V]``: vertices in which groups are known to differ, as in simulations, for another column.
+        up: The axis that points up, in space.
+    """
+    complex, labels = found.shapes, found.labels
+    if complex.dim not in (2, 3):
+        raise ValueError(f"shapes must be in the plane or in space to be drawn, got points of dimension {complex.dim}.")
+    shapes = [labels.index(label) for label in dict.fromkeys(labels)] if shapes is None else list(shapes)
+    low, high = color_limits(found)
+    colors = require("matplotlib.colors", extra="plot")
+    mapping = require("matplotlib.cm", extra="plot").ScalarMappable(
+        colors.Normalize(low, high), colors.LinearSegmentedColormap.from_list("evidence", SCALE)
+    )
+    columns: list[tuple[str, Tensor]] = [("evidence", found.scores), ("null: permuted labels", found.null)]
+    if truth is not None:
+        columns.insert(0, ("truth", truth.to(found.scores.dtype) * (high - low) + low))
+    views = (0,) if complex.dim == 2 else (0, 180)
+    picture = figure(SIDE * len(columns) * len(views), SIDE * len(shapes) + 0.9)
+    spec = picture.add_gridspec(len(shapes), len(columns) * len(views))
+    starts = complex.offsets[0].tolist()
+    axes = []
+    for row, i in enumerate(shapes):
+        name = f"group {labels[i]}" if names is None else f"{names[i]} ({labels[i]})"
+        for column, (title, values) in enumerate(columns):
+            for side, turn in enumerate(views):
+                place = spec[row, column * len(views) + side]
+                ax = picture.add_subplot(place, projection="3d" if complex.dim == 3 else None)
+                _draw(ax, complex[i], values[starts[i] : starts[i + 1]], mapping, up, turn)
+                if row == 0:
+                    ax.set_title(title + (", from behind" if turn else ""), fontsize=9, y=1.0 if complex.dim == 2 else 0.95)
+                if column == side == 0:
+                    style: dict[str, Any] = {"ha": "right", "va": "center", "rotation": 90, "fontsize": 9}
+                    ax.annotate(short_label(name), (0, 0.5), xycoords="axes fraction", **style)
+                axes.append(ax)
+    bar = picture.colorbar(mapping, ax=axes, location="bottom", fraction=0.05, aspect=50, extend="both", shrink=0.7)
+    bar.set_label(MEANING.replace(", relative", ",\nrelative"), fontsize=8)
+    return picture
+
+
+def _draw(ax: Any, complex: Complex, values: Tensor, mapping: Any, up: Up, turn: float) -> None:
+    points, colors = complex.points.numpy(), mapping.to_rgba(values.numpy())[:, :3]
+    levels = {len(s): s.numpy() for s in complex.simplices if s.numel()}
+    if 3 in levels:
+        triangles = levels[3][:, outer_triangles(complex).numpy()].T
+    if 3 in levels and complex.dim == 3:
+        corners = points[triangles]
+        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        normals = normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), np.finfo(normals.dtype).tiny)
+        source = LIGHT * (-1, -1, 1) if turn else LIGHT  # on the side of the viewer
+        light = np.abs(normals @ (source if up == "z" else np.roll(source, -1)))[:, None]
+        shaded = colors[triangles].mean(axis=1) * (0.6 + 0.4 * light)
+        collection = require("mpl_toolkits.mplot3d.art3d", extra="plot").Poly3DCollection
+        ax.add_collection(collection(corners, facecolors=shaded, edgecolors=shaded, linewidths=0.1, rasterized=True))
+        ax.auto_scale_xyz(*points.T)
+    elif 3 in levels:
+        ax.tripcolor(*points.T, triangles, values.numpy(), shading="gouraud", cmap=mapping.cmap, norm=mapping.norm)
+    else:
+        if 2 in levels:
+            name, module = (
+                ("Line3DCollection", "mpl_toolkits.mplot3d.art3d")
+                if complex.dim == 3
+                else ("LineCollection", "matplotlib.collections")
+            )
+            lines = getattr(require(module, extra="plot"), name)
+            ax.add_collection(lines(points[levels[2].T], colors=colors[levels[2]].mean(axis=0), linewidths=2))
+        ax.scatter(*points.T, c=colors, s=6, linewidths=0)
+    if complex.dim == 3:
+        ax.view_init(20, -60 + turn, vertical_axis=up)
+        middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, np.ptp(points, axis=0).max() / 2 or 1.0
+        ax.set(**{f"{axis}lim": (m - half, m + half) for axis, m in zip("xyz", middle, strict=True)})
+        ax.set_box_aspect((1, 1, 1), zoom=1.5)
+    else:
+        ax.set_aspect("equal")
+    ax.set_axis_off()
