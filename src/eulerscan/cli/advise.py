@@ -38,8 +38,8 @@ def advise(
     """Suggest directions, thresholds, radius and scale for your shapes, with a reason for each, and the next command.
 
     The number of thresholds doubles until interpolation reproduces the curves to within --tolerance; the number of directions,
-    until neighboring directions predict each other. Subfolders, or the column --label of a table, are taken for classes: they tell whether size matters,
-    and with five shapes or more in each, cross-validation tells whether a smaller grid is as good.
+    until neighboring directions predict each other. Subfolders, or the column --label of a table, are taken for classes: they
+    tell whether size matters, and with five shapes or more in each, cross-validation tells whether a smaller grid is as good.
     Files that cannot be read are reported and left out, and the exit code is then 1.
 
     Examples: `eulerscan advise skulls/`, `eulerscan advise digits/*.png --data weighted=true --tolerance 0.05`

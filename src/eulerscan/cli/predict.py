@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 from tyro.conf import Positional, arg
 
-from .. import datasets
 from .._progress import progress
 from .._storage import replacing
 from .._tables import aligned, comma_separated, printable
 from ..complexes import Complex, collate
 from ..datasets import Dataset
-from ..datasets.folder import LabeledShapes, load_source, read_labeled
+from ..datasets.folder import LabeledShapes, read_labeled
+from ..datasets.source import load_source
 from ..io import Failure, read_all
 from ..training.config import RunConfig
 from ..training.loop import evaluate as score
@@ -64,7 +64,12 @@ def evaluate(
     if folder is None:
         if table is not None or label is not None:
             raise ValueError("--table and --label need another folder: the run knows the classes of its own data.")
-        dataset, failed = _data(config, cache)
+        if "folder" in config.data and not Path(config.data["folder"]).exists():
+            raise FileNotFoundError(
+                f"The run was trained on the folder {config.data['folder']}, which does not exist. Run this where you trained, "
+                "name another labeled folder, or use predict."
+            )
+        dataset, failed = load_source(config.data, cache=cache)
         config.check_data(dataset)
         tested = f"the {split} split"
     else:
@@ -217,16 +222,3 @@ def _unfit(shape: Complex, config: RunConfig) -> str | None:
             f"it has simplices of dimension {shape.max_dim}, but the model subsamples point clouds (num_points={num_points})."
         )
     return None
-
-
-def _data(config: RunConfig, cache: bool) -> tuple[Dataset, list[Failure]]:
-    """The data set of a run, and the files that could not be read."""
-    options = config.data["options"]
-    if "name" in config.data:
-        return datasets.load(config.data["name"], **options), []
-    folder = Path(config.data["folder"])
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"The run was trained on the folder {folder}, which does not exist. Run this where you trained, or use predict."
-        )
-    return load_source(config.data, cache=cache)

@@ -34,7 +34,7 @@ def reproduce(
 ) -> None:
     """Run the experiments of the paper and compare our numbers with the published ones.
 
-    Every run adds one line to results/EXPERIMENT.jsonl and finished runs are skipped. An interrupted run is resumed. The tables are
+    Each run adds one line to results/EXPERIMENT.jsonl; finished runs are skipped, interrupted ones resumed. The tables are
     results/EXPERIMENT.md and .csv.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,13 +16,13 @@ from .. import datasets
 from .._imports import require
 from .._storage import replacing
 from .._tables import aligned
-from ..datasets import Dataset
-from ..datasets.folder import load_source
-from ..io import Failure
+from ..datasets.source import load_source, split_source
 from ..io.formats import IMAGE_EXTENSIONS
 from ..training import distributed
+from ..training.auto import Choice, candidates, choose, majority
 from ..training.checkpoints import Epoch
 from ..training.config import ModelConfig, RunConfig, TrainingConfig
+from ..training.metrics import wilson
 from ..training.runs import check_folder, start
 from .options import (
     Input,
@@ -43,9 +43,10 @@ def train(
     folder: Maybe[Path] = None,
     input: Input = Input(),  # noqa: B008
     skip_small: bool = False,
-    model: ModelConfig = ModelConfig(),  # noqa: B008
+    model: ModelConfig = ModelConfig(model="auto"),  # noqa: B008
     training: TrainingConfig = TrainingConfig(),  # noqa: B008
     seeds: int = 1,
+    folds: int = 0,
     output: MaybeOutput = None,
     resume: bool = False,
     overwrite: Overwrite = False,
@@ -54,7 +55,10 @@ def train(
 ) -> int:
     """Train and test a classifier of shapes.
 
-    Examples: `eulerscan train letter-low --preset 4k --seeds 5`, `eulerscan train --folder shapes/ --epochs 50`.
+    Without options, several classifiers are trained that fit the data, and the best one on validation shapes is kept: an SVM on
+    the transform, and networks of convolutions along its curves.
+
+    Examples: `eulerscan train --folder shapes/`, `eulerscan train letter-low --model cnn --preset 4k --seeds 5`.
     Distributed training: `torchrun --nproc-per-node 2 -m eulerscan train ...`
 
     Args:
@@ -66,6 +70,7 @@ def train(
         model: Options of the model. Options you omit come from the preset.
         training: Options of the training.
         seeds: Number of runs, with consecutive seeds from --seed on.
+        folds: Cross-validate with this many folds: every shape is tested once. For few shapes.
         output: Folder for the runs. Default: runs/ with the names of data and model.
         resume: Resume interrupted runs. Finished runs are not repeated.
         plots: Plot training curves, confusion matrix, directions and a few transforms of the first run.
@@ -77,27 +82,42 @@ def train(
         raise ValueError("Give a data set, or a folder of files with --folder. `eulerscan data list` shows the data sets.")
     if seeds < 1:
         raise ValueError(f"--seeds must be at least 1, got {seeds}.")
+    if folds < 0 or folds == 1 or (folds and seeds > 1):
+        raise ValueError(f"--folds must be at least 2, and not be combined with --seeds, got {folds} and {seeds}.")
+    if model.model == "auto" and model.preset is not None:
+        model = replace(model, model="cnn")
+    automatic = model.model == "auto"
     output = output or Path("runs") / "-".join(filter(None, [dataset or Path(folder or "").name, model.model, model.preset]))
-    model.check()
+    replace(model, model="svm" if automatic else model.model).check()
+    numbers = range(folds) if folds else range(training.seed, training.seed + seeds)
+    runs = [output / f"{'fold' if folds else 'seed'}-{number}" for number in numbers]
     with distributed.process_group():
-        for seed in range(training.seed, training.seed + seeds) if distributed.is_first() else ():
-            check_folder(output / f"seed-{seed}", resume=resume, overwrite=overwrite)
-        found, source, failed = _data(dataset, folder, input, skip_small)
+        for run in runs if distributed.is_first() else ():
+            check_folder(run, resume=resume, overwrite=overwrite)
+        source = _source(dataset, folder, input, skip_small)
+        found, failed = load_source(source, cache=input.cache)
         if distributed.is_first():
-            layer = model.build(found.shapes.dim, len(found.classes)).layer.config
+            shown = candidates(found, model)[0].model if automatic else model
+            layer = shown.build(found.shapes.dim, len(found.classes)).layer.config
             warn_beyond_radius(layer.num_beyond(found.shapes[found.indices("train")]), layer.largest_height)
             if found.shapes.weights is None and found.shapes.max_dim and found.names:
                 warn_unusual_topology([*zip(found.names, found.shapes.euler_characteristic().tolist(), strict=True)])
             for image in [name for name in found.names if name.lower().endswith(IMAGE_EXTENSIONS)][:1]:
                 warn_light_background(Path(image), source["options"])
-        results = []
-        for seed in range(training.seed, training.seed + seeds):
-            settings = replace(training, seed=seed)
-            config = RunConfig.of(found, source, model, settings)
-            run = output / f"seed-{seed}"
+        results, choices = [], []
+        for run, number in zip(runs, numbers, strict=True):
+            settings = training if folds else replace(training, seed=number)
+            origin = source | {"fold": [number, folds]} if folds else source
+            data = split_source(found, origin)
             writer = _tensorboard(run) if tensorboard and distributed.is_first() else None
             try:
-                results.append(start(run, config, found, resume=resume, overwrite=overwrite, on_epoch=writer))
+                if automatic:
+                    tried = candidates(data, model, settings)
+                    choices.append(choose(run, data, origin, tried, resume=resume, overwrite=overwrite))
+                    results.append(json.loads((run / "result.json").read_text(encoding="utf-8")))
+                else:
+                    config = RunConfig.of(data, origin, model, settings)
+                    results.append(start(run, config, data, resume=resume, overwrite=overwrite, on_epoch=writer))
             except KeyboardInterrupt:
                 if distributed.is_first():
                     print(f"finished epochs are in {run}: resume with the same command and --resume", file=sys.stderr)
@@ -107,28 +127,28 @@ def train(
         if plots:
             from ..plot.training import draw_run
 
-            draw_run(output / f"seed-{training.seed}", found)
-    summary = summarize(results)
+            draw_run(runs[0], found)
+    summary = summarize(results) | {"majority": majority(found)}
     with replacing(output / "summary.json") as partial:
         partial.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    if choices:
+        print(_scores(choices, summary["majority"]), end="\n\n")
     print(_table(results, summary))
-    tested = len(found.indices("test"))
+    tested = len(found) if folds else len(found.indices("test"))
+    print(f"\n{_interval(results, tested, folds)}; the largest class alone is {summary['majority']:.1f} %")
     print(f"\n{found.name}: {len(found)} shapes, {len(found.classes)} classes, tested on {tested}; runs in {output}")
     if plots:
-        print(f"plots in {output / f'seed-{training.seed}'}")
+        print(f"plots in {runs[0]}")
     return print_failures(failed)
 
 
-def _data(
-    name: str | None, folder: Path | None, input: Input, skip_small: bool
-) -> tuple[Dataset, dict[str, Any], list[Failure]]:
-    """The data set, its source as in :class:`RunConfig`, and the files that could not be read."""
+def _source(name: str | None, folder: Path | None, input: Input, skip_small: bool) -> dict[str, Any]:
+    """The source of the shapes, as in :class:`RunConfig`."""
     options = input.options()
     if name is not None:
         if name not in datasets.names() and Path(name).is_dir():
             raise ValueError(f"There is no data set {name!r}, but it is a folder: use --folder {name}.")
-        return datasets.load(name, **options), {"name": name, "options": options}, []
-    assert folder is not None
+        return {"name": name, "options": options}
     source = {"folder": str(folder), "seed": options.pop("seed", 0), "options": options}
     if input.table is not None:
         source |= {"table": str(input.table), "label": input.label}
@@ -136,8 +156,29 @@ def _data(
         source["only"] = list(input.only)
     if skip_small:
         source["skip_small"] = True
-    found, failed = load_source(source, cache=input.cache)
-    return found, source, failed
+    return source
+
+
+def _scores(choices: Sequence[Choice], baseline: float) -> str:
+    """The candidates with their mean scores over the runs."""
+    rows = [["largest class", "", f"{baseline:.1f}", ""]]
+    for name in choices[0].scores:
+        means = [statistics.fmean(choice.scores[name][split] for choice in choices) for split in ("validation", "test")]
+        kept = sum(choice.kept == name for choice in choices)
+        rows.append([name, *(f"{mean:.1f}" for mean in means), f"kept {kept} of {len(choices)}" if kept else ""])
+    return aligned(["model", "validation %", "test %", ""], rows)
+
+
+def _interval(results: Sequence[dict[str, Any]], tested: int, folds: int) -> str:
+    """Test accuracy with a 95 % interval. Over seeds the test shapes are the same, so they count once."""
+    accuracy = statistics.fmean(result["test_accuracy"] for result in results)
+    low, high = wilson(accuracy / 100, tested)
+    text = f"test accuracy {accuracy:.1f} %, 95 % interval {100 * low:.1f} to {100 * high:.1f} for {tested} shapes"
+    if folds:
+        return f"{text}, each tested once"
+    if high - low > 0.15:
+        return f"{text}: too few to mean much. Use --folds 5 to test every shape"
+    return text
 
 
 def summarize(results: list[dict[str, Any]]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -119,15 +119,3 @@ def read_labeled(
         raise ValueError(f"All shapes must have points of the same dimension, got {found}.")
     positions, shapes = next(iter(batches.values())) if batches else ([], Complex(torch.zeros(0, 2)))
     return LabeledShapes(shapes, [class_of[names[i]] for i in positions], [paths[i] for i in positions], failures)
-
-
-def load_source(source: Mapping[str, Any], *, cache: bool = True) -> tuple[Dataset, list[Failure]]:
-    """Load the folder that a run was trained on.
-
-    Args:
-        source: Its arguments of :func:`load_folder`, as a run records them: ``folder``, ``seed``, the ``options`` of reading,
-            and those of ``table``, ``label``, ``only`` and ``skip_small`` that were given.
-        cache: Whether to use the cache folder.
-    """
-    given = {name: source[name] for name in ("seed", "table", "label", "only", "skip_small") if name in source}
-    return load_folder(Path(source["folder"]), cache=cache, **given, **source["options"])

@@ -29,6 +29,24 @@ def stratified(labels: Tensor, *, seed: int = 0, given: Mapping[str, Tensor] | N
     return {"train": train, "val": splits["val"], "test": splits["test"]}
 
 
+def fold(labels: Tensor, number: int, num_folds: int, *, seed: int = 0) -> dict[str, Tensor]:
+    """The splits of one fold of cross-validation: its shapes are for test, and a share of the others for validation.
+
+    The folds are disjoint, cover all shapes, and have the same share of every class up to one shape.
+
+    >>> splits = fold(torch.arange(100) % 4, 0, 5)
+    >>> {name: len(indices) for name, indices in splits.items()}
+    {'train': 64, 'val': 16, 'test': 20}
+    """
+    if not 0 <= number < num_folds:
+        raise ValueError(f"number must be from 0 to {num_folds - 1} for {num_folds} folds, got {number}.")
+    shuffled = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
+    by_class = shuffled[labels[shuffled].argsort(stable=True)]
+    inside = torch.arange(len(labels)) % num_folds == number
+    given = {"train": by_class[~inside].sort().values, "test": by_class[inside].sort().values}
+    return stratified(labels, seed=seed, given=given)
+
+
 def _divide(labels: Tensor, indices: Tensor, share: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Split off a random share of each class: the rest, and the share."""
     shuffled = indices[torch.randperm(len(indices), generator=generator)]

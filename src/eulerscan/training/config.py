@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -149,6 +150,21 @@ class ModelConfig:
                 layer.initial_directions = directions.random(num_directions, dim)
                 layer.reset_parameters()
         return model
+
+    def parameter_bounds(self, dim: int, num_classes: int) -> tuple[int, int]:
+        """A lower and an upper bound of the number of parameters, found without building the model."""
+        cls = MODELS[self.model]
+        preset = Preset(16, 16) if self.preset is None else cls.presets[self.preset]
+        defaults = {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
+        head = {**defaults, **preset.head, **self._given(_HEAD)}
+        channels, hidden = (tuple(head.get(name) or ()) for name in ("channels", "hidden"))
+        num_directions = self.num_directions or preset.num_directions
+        num_channels = 1 + (self.max_dim or 0)
+        grid = num_directions * (self.num_thresholds or preset.num_thresholds) * num_channels
+        certain = num_directions * dim + sum(a * b for a, b in pairwise(hidden)) + num_classes
+        first = (grid * max(channels, default=1) + 1) * max(hidden, default=num_classes)
+        convolutions = 9 * sum(a * b for a, b in pairwise([num_channels + (self.num_rings or 0), *channels]))
+        return certain, certain + first + convolutions + num_classes * max(hidden, default=1)
 
     def _given(self, names: tuple[str, ...]) -> dict[str, Any]:
         return {name: value for name in names if (value := getattr(self, name)) is not None}

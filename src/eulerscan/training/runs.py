@@ -30,6 +30,7 @@ from .loop import Trained, evaluate, train
 from .metrics import Metrics
 
 LOCK = ".lock"
+MANY = 2**25  # parameters: 128 MB
 
 
 def start(
@@ -86,12 +87,16 @@ def load(folder: Path) -> tuple[Classifier, RunConfig]:
         raise FileNotFoundError(f"{folder} is not a folder. A run is a folder that `eulerscan train` wrote.")
     config = RunConfig.read(folder / "config.json")
     weights, result = folder / "model.safetensors", folder / "result.json"
-    try:
-        with torch.device("meta"):  # sizes only: the configuration may claim any
-            sizes = config.model.build(config.dim, len(config.classes))
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise ValueError(f"{folder / 'config.json'} is damaged: {error}") from None
-    checkpoints.check_model(sizes, weights)
+    least, most = config.model.parameter_bounds(config.dim, len(config.classes))  # the configuration may claim any size
+    if weights.is_file() and 2 * least > (size := weights.stat().st_size):  # two bytes in half precision
+        raise ValueError(f"{folder / 'config.json'} claims at least {least} parameters, but {weights.name} has {size} bytes.")
+    if most > MANY:
+        try:
+            with torch.device("meta"):  # without memory
+                sizes = config.model.build(config.dim, len(config.classes))
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise ValueError(f"{folder / 'config.json'} is damaged: {error}") from None
+        checkpoints.check_model(sizes, weights)
     model = config.model.build(config.dim, len(config.classes))
     checkpoints.load_model(model, weights)
     if result.exists() and _read_result(result).get("sha256") != _digest(weights):
