@@ -96,17 +96,18 @@ def _block(heights: Tensor, thresholds: Tensor, scale: Tensor, parts: list[Level
     height, coefficient = heights[vertex, direction], coefficients[vertex, direction]
     curve = parts[0].owner[vertex] * num_directions + direction
 
+    is_smooth = not bool(torch.isinf(scale))
     with torch.no_grad():
         reach = SATURATION[heights.dtype] / scale  # 0 for the exact transform
         first = torch.searchsorted(thresholds, height - reach)
         # A window holds both its ends, since rounding may move them to the height itself; that of the exact transform is empty.
-        last = torch.searchsorted(thresholds, height + reach, right=not bool(torch.isinf(scale)))
+        last = torch.searchsorted(thresholds, height + reach, right=is_smooth)
 
     jumps = heights.new_zeros(num_complexes * num_directions * (num_thresholds + 1))
     jumps = jumps.index_add(0, curve * (num_thresholds + 1) + last, coefficient)
     result = jumps.view(-1, num_thresholds + 1).cumsum(dim=1)[:, :-1].reshape(-1)
 
-    if not torch.isinf(scale):
+    if is_smooth:
         width = int((last - first).max()) if len(vertex) else 0
         window = first[:, None] + torch.arange(width, device=first.device)
         entry, step = (window < last[:, None]).nonzero(as_tuple=True)
