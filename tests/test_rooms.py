@@ -12,7 +12,16 @@ import eulerscan
 
 SOURCE = Path(eulerscan.__file__).parent
 ROOMS = (
-    *("_version", "_torch_internals", "_validation", "_imports", "_limits", "_progress", "_storage", "_tables"),  # private helpers
+    *(
+        "_version",
+        "_torch_internals",
+        "_validation",
+        "_imports",
+        "_limits",
+        "_progress",
+        "_storage",
+        "_tables",
+    ),  # private helpers
     *("kernels", "complexes", "directions", "rotations", "grid", "functional", "variants", "config"),  # core
     *("convert", "io"),  # shapes in and out
     *("nn", "fitting", "datasets", "training"),  # learn
@@ -25,6 +34,7 @@ SHARED_NAMES = {
     "config": "frozen dataclasses of settings: of a transform, and of a run",
     "directions": "unit vectors, and fitting them",
     "distances": "computing, drawing and printing them",
+    "groups": "testing and drawing them",
     "images": "objects of Pillow, and files",
     "training": "its loop, and drawing its curves",
     "plot": "drawing, and the command",

@@ -3,21 +3,37 @@
 from .advice import Advice, advise
 from .alignment import Alignment, circular_distance, rotation_distance
 from .attribution import Attribution, attribute
+from .comparison import Comparison, compare
 from .distances import distance, distance_matrix, exact_distance
 from .evidence import Evidence, Region, evidence
+from .groups import distance_regression, energy_test, pairwise_tests, permanova, permdisp
+from .means import fit_shape
+from .ordination import mds, pca
+from .orientation import oriented
 
 __all__ = [
     "Advice",
     "Alignment",
     "Attribution",
+    "Comparison",
     "Evidence",
     "Region",
     "advise",
     "attribute",
     "circular_distance",
+    "compare",
     "distance",
     "distance_matrix",
+    "distance_regression",
+    "energy_test",
     "evidence",
     "exact_distance",
+    "fit_shape",
+    "mds",
+    "oriented",
+    "pairwise_tests",
+    "pca",
+    "permanova",
+    "permdisp",
     "rotation_distance",
 ]

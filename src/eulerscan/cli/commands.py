@@ -26,6 +26,7 @@ COMMANDS = {
     "advise": ("advise", "Suggest directions, thresholds, radius and scale for your shapes, with a reason for each."),
     "transform": ("transform", "Transform shapes: one row of numbers per shape."),
     "distances": ("distances", "Compute the distances between all shapes."),
+    "compare": ("compare", "Compare groups of shapes: tests, mean shapes, classification, and a report."),
     "reproduce": ("reproduce", "Run the experiments of the paper."),
 }
 

@@ -70,13 +70,13 @@ def _masses(points: Tensor, columns: Tensor, bounds: Tensor) -> tuple[Tensor, Te
         parts = [*zip(columns.split(AT_ONCE, dim=1), owner.split(AT_ONCE), strict=True)]
     for part, own in parts:
         corners = points[part]
-        measure = _measure(corners[1:] - corners[0])
+        measure = measures(corners[1:] - corners[0])
         mass = mass.index_add(0, own, measure)
         moment = moment.index_add(0, own, measure[:, None] * corners.mean(dim=0))
     return mass, moment
 
 
-def _measure(edges: Tensor) -> Tensor:
+def measures(edges: Tensor) -> Tensor:
     """``[n]``: k! times the volume of the simplices with the edge vectors ``[k, n, dim]`` from one of their vertices."""
     # The last formula serves all cases, but factorizes a matrix for each simplex, which is slow.
     square: Tensor

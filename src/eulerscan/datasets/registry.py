@@ -177,6 +177,13 @@ _DESCRIPTIONS = {
             "modelnet40", "everyday objects: point clouds", "12,311 clouds, 40 classes", "a mirror", "modelnet.modelnet40"
         ),
         Description(
+            "cells",
+            "outlines of bone cancer cells, by line or treatment: closed curves, or filled",
+            "650 outlines, 2 or 3 classes",
+            "geomstats",
+            "cells.cells",
+        ),
+        Description(
             "digits",
             "small handwritten digits: points, graphs, meshes, weighted pixels",
             "1,797 digits, 10 classes",

@@ -1,0 +1,47 @@
+"""Mean shapes: a given outline or mesh, moved until its transform is the wanted one."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..complexes import Complex, Shape, as_complex
+from ..config import ECTConfig
+from ..fitting import TransformTarget, fit_points
+
+STEPS = 240
+EDGE_LENGTH = 0.05  # weight of the term that keeps the edges of a curve about as long as they are
+
+
+def fit_shape(values: Tensor, start: Shape, config: ECTConfig, *, steps: int = STEPS) -> Complex:
+    """The shape with a given transform, such as the mean of several or one at a place between them.
+
+    The vertices of ``start`` move, its simplices stay. A mean of transforms need not be the transform of any shape: the
+    result is a shape with a similar one, to look at.
+
+    Args:
+        values: The wanted transform ``[T, H]``, or a mean of several. Of the exact transform (``config.variant="ect"``).
+        start: A similar shape, with the wanted connectivity.
+        config: How ``values`` were computed.
+        steps: Number of steps of gradient descent.
+
+    Returns:
+        The shape, in the coordinates of the transform: normalized as ``config`` says.
+
+    Example:
+        >>> angle = torch.arange(24) * (2 * torch.pi / 24)
+        >>> from eulerscan.convert import from_outline
+        >>> thin, wide = (from_outline(torch.stack([angle.cos(), y * angle.sin()], dim=1)) for y in (0.4, 0.8))
+        >>> config = ECTConfig(num_directions=32, num_thresholds=32)
+        >>> mean = fit_shape(config.transform([thin, wide]).mean(dim=0), thin, config, steps=80)
+        >>> 0.5 < mean.points[:, 1].max() < 0.7
+        tensor(True)
+    """
+    if config.variant != "ect" or config.derivative or config.divide_by is not None:
+        raise ValueError("config must be that of the transform itself, without variant, derivative and division.")
+    template = as_complex(start).to(torch.float64)
+    if config.normalize is not None:
+        template = template.normalized(config.normalize)
+    target = TransformTarget(values.double(), config.directions(template.dim), config.thresholds(), config.scale)
+    edge_length = EDGE_LENGTH if template.rows == (2,) else 0.0
+    return fit_points(target, start=template, steps=steps, restarts=1, edge_length=edge_length, progress=False).shape

@@ -1,0 +1,99 @@
+"""Ordination: shapes as points in a plane, by principal components of transforms or multidimensional scaling of distances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .._validation import positive
+
+_Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Ordination:
+    """Coordinates of shapes in few dimensions.
+
+    Attributes:
+        scores: ``[N, K]``: the coordinates of each shape.
+        explained: ``[K]``: the share of the variation along each axis.
+        mean: The mean transform, for :func:`pca`.
+        components: ``[K, ...]``: the transform along each axis, of unit length, for :func:`pca`.
+    """
+
+    scores: Tensor
+    explained: Tensor
+    mean: Tensor | None = None
+    components: Tensor | None = None
+
+    def transform_at(self, scores: Tensor) -> Tensor:
+        """The transform at coordinates ``[K]`` of the plane; missing coordinates are 0."""
+        if self.mean is None or self.components is None:
+            raise ValueError("only an ordination by pca() has transforms at every place, got one by mds().")
+        along: Tensor = torch.tensordot(scores.to(self.mean), self.components[: len(scores)], dims=1)
+        return self.mean + along
+
+
+def pca(transforms: Tensor, num_components: int = 10) -> Ordination:
+    """Principal components of transforms ``[N, ...]``. The sign of an axis makes its largest score positive.
+
+    Example:
+        >>> found = pca(torch.tensor([[0.0, 1.0], [1.0, 1.0], [5.0, 1.0]]), 1)
+        >>> found.scores.T.round(), found.explained
+        (tensor([[-2., -1.,  3.]]), tensor([1.]))
+    """
+    positive(num_components, "num_components")
+    if len(transforms) < 2:
+        raise ValueError(f"transforms must be of at least two shapes, got {len(transforms)}.")
+    rows = transforms.flatten(1).double()
+    mean = rows.mean(dim=0)
+    rows = rows - mean
+    # By the inner products of the shapes: there are more features than shapes.
+    values, vectors = torch.linalg.eigh(rows @ rows.T)
+    values, vectors = values.flip(0).clamp(min=0), vectors.flip(1)
+    kept = min(num_components, len(rows) - 1)
+    values, vectors, total = values[:kept], _signed(vectors[:, :kept]), values.sum()
+    lengths = values.sqrt()
+    components = (vectors.T @ rows) / torch.where(lengths > 0, lengths, 1.0)[:, None]
+    explained = values / torch.where(total > 0, total, 1.0)
+    shape = transforms.shape[1:]
+    like = transforms.dtype
+    return Ordination(
+        (vectors * lengths).to(like), explained.to(like), mean.view(shape).to(like), components.view(-1, *shape).to(like)
+    )
+
+
+def mds(distances: Tensor | _Array, num_components: int = 10) -> Ordination:
+    """Classical multidimensional scaling (principal coordinates) of distances ``[N, N]``.
+
+    For Euclidean distances these are the principal components. Distances that are not Euclidean have axes of negative
+    variance, which are left out.
+
+    Example:
+        >>> places = torch.tensor([0.0, 1.0, 5.0])
+        >>> mds((places[:, None] - places).abs(), 1).scores.T.round()
+        tensor([[-2., -1.,  3.]])
+    """
+    positive(num_components, "num_components")
+    matrix = torch.as_tensor(distances)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
+        raise ValueError(f"distances must be a square matrix [N, N] with N at least 2, got {list(matrix.shape)}.")
+    squares = matrix.double().square()
+    gower = -(squares - squares.mean(dim=0) - squares.mean(dim=1)[:, None] + squares.mean()) / 2
+    values, vectors = torch.linalg.eigh(gower)
+    values, vectors = values.flip(0), vectors.flip(1)
+    kept = min(num_components, len(matrix) - 1)
+    total = values.clamp(min=0).sum()
+    scores = _signed(vectors[:, :kept]) * values[:kept].clamp(min=0).sqrt()
+    explained = values[:kept].clamp(min=0) / torch.where(total > 0, total, 1.0)
+    return Ordination(scores.to(matrix.dtype), explained.to(matrix.dtype))
+
+
+def _signed(vectors: Tensor) -> Tensor:
+    """Columns with a positive entry of largest magnitude."""
+    largest = vectors.gather(0, vectors.abs().argmax(dim=0, keepdim=True))
+    return vectors * torch.where(largest < 0, -1.0, 1.0)

@@ -1,0 +1,219 @@
+"""``eulerscan compare``: do groups of shapes differ? A report with tests, figures and tables."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import torch
+from tyro.conf import arg
+
+from .._progress import progress_bar
+from .._validation import positive
+from ..analysis.comparison import CONFIG, MAX_MEANS, Comparison
+from ..analysis.comparison import compare as compare_groups
+from ..analysis.evidence import MEANING, evidence
+from ..complexes import Complex
+from ..config import ECTConfig
+from ..io import Failure, Metadata, read_all, read_metadata
+from ..plot.evidence import draw_evidence
+from ..plot.report import summary, write_report
+from .options import Files, Input, Maybe, Output, Overwrite, Quiet, find_files, print_failures, warn_beyond_radius
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Columns = Annotated[tuple[str, ...], arg(metavar="COLUMN ...", help_behavior_hint="(optional)")]
+STAGES = ".stages"
+
+
+def compare(
+    files: Files,
+    /,
+    *,
+    output: Output,
+    align: Literal["none", "pca", "best", "invariant"] = "none",
+    permutations: int = 999,
+    strata: Maybe[str] = None,
+    covariates: Columns = (),
+    traits: Columns = (),
+    size: bool = True,
+    classify: bool = True,
+    means: bool = True,
+    where: bool = False,
+    folds: int = 5,
+    seed: int = 0,
+    ect: ECTConfig = CONFIG,
+    input: Input = Input(),  # noqa: B008
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+) -> int:
+    """Compare groups of shapes: do they differ, how much, can they be told apart, and how do their means look?
+
+    Groups are the subfolders, or the column --label of a table. The output folder gets report.html, results.json, tables and
+    figures: tests by permutation (PERMANOVA, energy, PERMDISP, every pair of groups), principal components, mean shapes, and
+    nested cross-validated classification. An interrupted command resumes where it was.
+    Files that cannot be read are reported and left out, and the exit code is then 1.
+
+    Examples: `eulerscan compare skulls/ -o report/`,
+    `eulerscan compare wings.tps --table wings.csv --label species --covariates age --data outline=true -o report/`
+
+    Args:
+        files: A folder with a subfolder for each group, several folders, or files of specimens with a table.
+        output: Folder for the report.
+        align: How orientation is treated. none compares shapes as they are, pca rotates them to their principal axes, best to
+            their mean (in space about half a second per shape), invariant compares features that do not change under rotation.
+        permutations: Number of permutations of the labels. The smallest p-value is 1 / (1 + permutations).
+        strata: Column of --table with blocks, such as the specimen of several scans. Labels are permuted within blocks, or
+            whole blocks if each belongs to one group.
+        covariates: Columns of --table with numbers: does the shape change with them?
+        traits: Columns of --table with numbers that classification may use beside the shape.
+        size: Let classification use the size of the shapes too. Tests are of the shape without size, unless --normalize says
+            otherwise; sizes have a test of their own.
+        classify: Classify, in nested cross-validation.
+        means: Draw mean shapes.
+        where: Show where on the shapes the groups differ.
+        folds: Number of folds of the cross-validation.
+        seed: Seed of permutations and folds.
+        ect: How shapes are transformed.
+        input: Which files are read, and how.
+    """
+    positive(permutations, "--permutations")
+    if (strata or covariates or traits) and input.table is None:
+        raise ValueError("--strata, --covariates and --traits are columns of a table: give --table and --label.")
+    if where and align == "invariant":
+        raise ValueError("--where needs shapes in a common orientation: use --align pca or best instead of invariant.")
+    if folds < 2:
+        raise ValueError(f"--folds must be at least 2, got {folds}.")
+    if output.exists() and not output.is_dir():
+        raise NotADirectoryError(f"--output must be a folder, got the file {output}.")
+    if (output / "report.html").exists() and not overwrite:
+        raise FileExistsError(f"{output / 'report.html'} exists already. Use --overwrite to replace it.")
+    listing = find_files(files, input=input, exclude=[output], sort=True, quiet=quiet)
+    groups = input.groups(listing)
+    table = None if input.table is None else read_metadata(input.table)
+    failures = [*listing.path_failures, *_without_group(listing.names, groups, listing.folder, table, input.label)]
+    names = [name for name in listing.names if name in groups]
+    if not names:
+        raise ValueError(
+            "No shape has a group. Put the shapes of each group in a subfolder, or give --table and --label: a table of the "
+            "shapes, and its column with the groups."
+        )
+    paths = [listing.folder / name for name in names]
+    with closing(progress_bar(len(paths), "reading files", hidden=quiet)) as bar:
+        batches, unread = read_all(paths, cache=input.cache, progress=bar, **{"dtype": torch.float64} | input.options())
+    failures += unread
+    if not batches:
+        return print_failures(failures, done=0)
+    if len(batches) > 1:
+        listed = "; ".join(
+            f"{groups[names[b.positions[0]]]}: dimension {dim} in {paths[b.positions[0]]}" for dim, b in batches.items()
+        )
+        raise ValueError(f"All shapes must have points of the same dimension, got {listed}.")
+    [(positions, shapes)] = batches.values()
+    kept, constant = _with_extent(shapes)
+    failures += [Failure(paths[positions[i]], "all points coincide.") for i in constant]
+    shapes, own = shapes.select(kept), [names[positions[i]] for i in kept]
+    labels = [groups[name] for name in own]
+    if len(set(labels)) < 2:
+        print_failures(failures)
+        raise ValueError(f"There must be at least two groups, got {labels[0] if labels else 'none'} only.")
+    found = compare_groups(
+        shapes,
+        labels,
+        names=own,
+        config=ect,
+        align=None if align == "none" else align,
+        permutations=permutations,
+        strata=None if strata is None or table is None else _blocks(table, strata, own),
+        covariates=_numbers(table, covariates, own),
+        traits=_numbers(table, traits, own),
+        use_size=size,
+        classification=classify,
+        means=means,
+        folds=folds,
+        seed=seed,
+        folder=output / STAGES,
+        progress=not quiet,
+    )
+    warn_beyond_radius(found.config.num_beyond(found.shapes), found.config.largest_height)
+    extra = _evidence(found) if where else {}
+    title = f"{', '.join(path.name or str(path) for path in files)}: comparison of {' and '.join(found.counts)}"
+    if len(found.counts) > 4:
+        title = f"{', '.join(path.name or str(path) for path in files)}: comparison of {len(found.counts)} groups"
+    page = write_report(found, output, title=title, failures=failures, command=_command(), extra=extra)
+    shutil.rmtree(output / STAGES, ignore_errors=True)
+    if not quiet:
+        for line in (*summary(found), *(f"Note: {remark}" for remark in found.remarks)):
+            print(line)
+        print(f"{page}: report of {len(labels)} shapes in {len(found.counts)} groups")
+    return print_failures(failures)
+
+
+def _without_group(
+    names: Sequence[str], groups: Mapping[str, str], folder: Path, table: Metadata | None, label: str | None
+) -> list[Failure]:
+    """Shapes that have no group, and rows of the table that are no shapes."""
+    why = "in no subfolder, so it has no group." if table is None else f"no {label} in {table.path}."
+    found = [Failure(folder / name, why) for name in names if name not in groups]
+    if table is not None:
+        found += [Failure(table.path, f"row {row!r} is none of the shapes.") for row in table.unmatched(names)]
+    return found
+
+
+def _with_extent(shapes: Complex) -> tuple[list[int], list[int]]:
+    """Indices of the shapes with different points, and of those in which all coincide."""
+    extent = shapes.normalized("center").largest_norms()
+    return extent.nonzero().squeeze(1).tolist(), (extent == 0).nonzero().squeeze(1).tolist()
+
+
+def _blocks(table: Metadata, column: str, names: Sequence[str]) -> list[str]:
+    cells = table.column(column, names)
+    missing = [name for name, cell in zip(names, cells, strict=True) if cell is None]
+    if missing:
+        raise ValueError(f"{table.path}: column {column!r} must have a block for every shape, got none for {missing[0]}.")
+    return [cell or "" for cell in cells]
+
+
+def _numbers(table: Metadata | None, columns: Sequence[str], names: Sequence[str]) -> dict[str, list[float | None]]:
+    """Columns of numbers, ``None`` where they are missing."""
+    if table is None:
+        return {}
+    found: dict[str, list[float | None]] = {}
+    for column in columns:
+        cells = table.column(column, names)
+        try:
+            found[column] = [None if cell is None else float(cell.replace(",", ".")) for cell in cells]
+        except ValueError:
+            wrong = next(cell for cell in cells if cell is not None and not _is_number(cell))
+            raise ValueError(f"{table.path}: column {column!r} must hold numbers, got {wrong!r}.") from None
+    return found
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _evidence(found: Comparison) -> dict[str, Figure]:
+    """Where on the shapes the groups differ, shown on the shape nearest to all others of its group."""
+    shapes = found.shapes if found.config.normalize is None else found.shapes.normalized(found.config.normalize)
+    where = evidence(shapes, found.groups, seed=found.seed)
+    squares, middle = found.distances.square(), []
+    for group in list(found.counts)[:MAX_MEANS]:
+        members = [i for i, own in enumerate(found.groups) if own == group]
+        middle.append(members[int(squares[members][:, members].sum(dim=1).argmin())])
+    picture = draw_evidence(where, middle, names=found.names)
+    return {f"Where the groups differ. {MEANING} Right: the same for permuted labels, to compare with.": picture}
+
+
+def _command() -> str:
+    return shlex.join(["eulerscan", *sys.argv[1:]])

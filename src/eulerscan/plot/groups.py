@@ -1,0 +1,202 @@
+"""Plots of comparisons of groups: ordination with the shapes at their places, mean shapes, null distributions, spread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from .._imports import require
+from ..analysis.comparison import Comparison, Extreme
+from ..analysis.groups import Dispersion, PermutationTest
+from ..analysis.ordination import Ordination
+from ..complexes import Complex
+from .figures import CATEGORICAL, figure, new_axes, short_label
+from .shapes import plot_shape
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SIDES = 20  # shapes are drawn at this fraction of the extent of an ordination
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+ELLIPSE = 2.4477  # Mahalanobis radius that holds 95 % of a normal distribution in the plane
+
+
+def group_colors(groups: Sequence[str]) -> dict[str, str]:
+    """A color for each group, in sorted order. More than eight groups share colors, and differ by markers."""
+    return {group: CATEGORICAL[i % len(CATEGORICAL)] for i, group in enumerate(sorted(set(groups)))}
+
+
+def plot_ordination(
+    ordination: Ordination,
+    groups: Sequence[str],
+    ax: Axes | None = None,
+    *,
+    shapes: Complex | None = None,
+    axes: tuple[int, int] = (0, 1),
+) -> Axes:
+    """Plot the shapes as points in the plane of two axes, with an ellipse of 95 % for each group.
+
+    Args:
+        ordination: From :func:`~eulerscan.analysis.ordination.pca` or :func:`~eulerscan.analysis.ordination.mds`.
+        groups: Group of each shape.
+        ax: Axes to draw on. Default: new ones.
+        shapes: The shapes, in the plane. As many as do not overlap much are drawn at their places.
+        axes: Numbers of the two axes, from 0.
+    """
+    ax = ax or new_axes()
+    scores = ordination.scores.double().numpy()
+    first, second = (axes[0], axes[1]) if scores.shape[1] > max(axes) else (0, 0)
+    places = np.stack([scores[:, first], scores[:, second] if second != first else np.zeros(len(scores))], axis=1)
+    colors, kinds = group_colors(groups), sorted(set(groups))
+    side = max(float(np.ptp(places, axis=0).max()), 1e-12) / SIDES  # half the size of a drawn shape
+    drawn = _spread_out(places, 1.5 * side) if shapes is not None and shapes.dim == 2 else []
+    owner = np.array([kinds.index(group) for group in groups])
+    for i, kind in enumerate(kinds):
+        own = places[owner == i]
+        marker = MARKERS[i // len(CATEGORICAL) % len(MARKERS)]
+        size, alpha = (8, 0.35) if drawn else (22, 0.8)
+        ax.scatter(own[:, 0], own[:, 1], s=size, color=colors[kind], marker=marker, linewidths=0, alpha=alpha)
+        ax.scatter([], [], color=colors[kind], marker=marker, s=30, label=f"{short_label(kind)} ({len(own)})")
+        _draw_ellipse(ax, own, colors[kind])
+        center = own.mean(axis=0)
+        ax.scatter(center[0], center[1], color=colors[kind], marker="+", s=120, linewidths=2.5, zorder=4)
+    ax.autoscale_view()
+    ax.set_aspect("equal", adjustable="datalim")
+    if drawn and shapes is not None:
+        for k in drawn:
+            shape = shapes[k].normalized("unit_ball")
+            _draw_small(ax, shape, places[k], side, colors[groups[k]])
+    share = [100 * float(ordination.explained[i]) for i in (first, second)]
+    ax.set(xlabel=f"axis {first + 1} ({share[0]:.1f} %)", ylabel=f"axis {second + 1} ({share[1]:.1f} %)")
+    columns = min(4, len(kinds))
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, frameon=False, fontsize=8)
+    return ax
+
+
+def plot_null(test: PermutationTest, ax: Axes | None = None, *, label: str = "pseudo-F") -> Axes:
+    """Plot the statistic of a permutation test, and its distribution under permutation."""
+    ax = ax or new_axes()
+    ax.hist(test.null, bins=min(40, max(5, len(test.null) // 10)), color="0.75", label="permuted labels")
+    ax.axvline(test.statistic, color=CATEGORICAL[5], linewidth=2, label=f"the shapes, p = {test.p:.3g}")
+    ax.set(xlabel=label, ylabel="number of permutations")
+    ax.legend(frameon=False, fontsize=8)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def plot_dispersion(dispersion: Dispersion, groups: Sequence[str], ax: Axes | None = None) -> Axes:
+    """Plot the distances of the shapes to the center of their group, as one box for each group."""
+    ax = ax or new_axes()
+    kinds, colors = [kind for kind in sorted(set(groups)) if kind in dispersion.means], group_colors(groups)
+    values = [np.array([d for d, group in zip(dispersion.distances, groups, strict=True) if group == kind]) for kind in kinds]
+    boxes = ax.boxplot(values, widths=0.6, patch_artist=True, medianprops={"color": "black"}, flierprops={"markersize": 3})
+    for box, kind in zip(boxes["boxes"], kinds, strict=True):
+        box.set(facecolor=colors[kind], alpha=0.5)
+    long = max(map(len, kinds)) > 6 or len(kinds) > 6
+    ax.set_xticks(range(1, len(kinds) + 1), [short_label(kind) for kind in kinds], rotation=90 if long else 0, fontsize=8)
+    ax.set(ylabel="distance to the center")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def draw_comparison(found: Comparison) -> Figure:
+    """The ordination, the null distribution of PERMANOVA, and the spread of the groups."""
+    picture = figure(10, 6.6)
+    grid = picture.add_gridspec(2, 2, width_ratios=[1.9, 1])
+    shapes = found.shapes if found.shapes.dim == 2 else None
+    plot_ordination(found.ordination, found.groups, picture.add_subplot(grid[:, 0]), shapes=shapes)
+    plot_null(found.permanova, picture.add_subplot(grid[0, 1])).set_title("do the groups differ? (PERMANOVA)", fontsize=10)
+    if found.dispersion is not None:
+        test = found.dispersion.test
+        spread = plot_dispersion(found.dispersion, found.groups, picture.add_subplot(grid[1, 1]))
+        spread.set_title(f"spread within the groups (p = {test.p:.3g})", fontsize=10)
+    return picture
+
+
+def draw_means(found: Comparison) -> Figure:
+    """Small multiples: the mean shape of each group over the others, and shapes along the principal components."""
+    colors = group_colors(found.groups)
+    number = len(found.means) + len(found.extremes)
+    columns = number if number <= 6 else max(4, min(6, len(found.means)))
+    rows = 0 if number <= 6 else -(-len(found.means) // columns)  # before the extremes, which else follow in the same row
+    grid_rows = rows + -(-len(found.extremes) // columns) if rows else 1
+    picture = figure(1.9 * columns + 0.2, 2.15 * grid_rows + 0.2)
+    grid = picture.add_gridspec(grid_rows, columns)
+    shapes = [*found.means.values(), *(extreme.shape for extreme in found.extremes)]
+    reach = 1.05 * max(float(shape.points.abs().max()) for shape in shapes)
+    projection = "3d" if shapes[0].dim == 3 else None
+    for i, (group, shape) in enumerate(found.means.items()):
+        ax = picture.add_subplot(grid[i // columns, i % columns], projection=projection)
+        if projection is None:
+            for other, second in found.means.items():
+                if other != group:
+                    _draw_small(ax, second, np.zeros(2), 1.0, "0.8", alpha=1.0)
+        _finish(plot_shape(shape, ax, color=colors[group], size=8), reach, short_label(group))
+    for i, extreme in enumerate(found.extremes):
+        place = rows * columns + i if rows else len(found.means) + i
+        ax = picture.add_subplot(grid[place // columns, place % columns], projection=projection)
+        _finish(plot_shape(extreme.shape, ax, color="0.25", size=8), reach, _title(extreme))
+    return picture
+
+
+def _title(extreme: Extreme) -> str:
+    sign = "−" if extreme.deviations < 0 else "+"
+    return f"axis {extreme.axis + 1}, {sign}{abs(extreme.deviations):g} SD"
+
+
+def _finish(ax: Any, reach: float, title: str) -> None:
+    ax.set_title(title, fontsize=9)
+    ax.set(xlim=(-reach, reach), ylim=(-reach, reach))
+    if hasattr(ax, "set_zlim"):
+        ax.set_zlim(-reach, reach)
+    ax.set_axis_off()
+
+
+def _draw_small(ax: Any, shape: Complex, place: Any, side: float, color: str, *, alpha: float = 0.9) -> None:
+    """A shape in the plane at a place, as lines or points."""
+    points = shape.points.double().numpy() * side + place
+    collections = require("matplotlib.collections", extra="plot")
+    edges = next((s.numpy() for s in shape.simplices if len(s) == 2 and s.numel()), None)
+    if edges is None:
+        ax.scatter(*points.T, color=color, s=2, linewidths=0, alpha=alpha, zorder=3)
+    else:
+        if len(shape.rows) > 1:  # the edges of filled shapes would hide them
+            edges = _boundary(shape, edges)
+        lines = points[edges.T.astype(np.int64)]
+        ax.add_collection(
+            collections.LineCollection(lines, colors=color, linewidths=0.8, alpha=alpha, zorder=3, rasterized=True)
+        )
+
+
+def _boundary(shape: Complex, edges: Any) -> Any:
+    """The edges in one triangle, or in none."""
+    triangles = next(s for s in shape.simplices if len(s) == 3)
+    sides = torch.cat([triangles[[0, 1]], triangles[[1, 2]], triangles[[0, 2]]], dim=1).sort(dim=0).values.long()
+    tops = len(shape.points)
+    values, counts = np.unique(sides[0].numpy() * tops + sides[1].numpy(), return_counts=True)
+    low, high = np.sort(edges.astype(np.int64), axis=0)
+    return edges[:, ~np.isin(low * tops + high, values[counts > 1])]
+
+
+def _spread_out(places: Any, gap: float) -> list[int]:
+    """Indices of places at least this far apart: the farthest from those before, one after another."""
+    chosen = [int(np.linalg.norm(places - places.mean(axis=0), axis=1).argmin())]
+    gaps = np.linalg.norm(places - places[chosen[0]], axis=1)
+    while gaps.max() > gap:
+        chosen.append(int(gaps.argmax()))
+        gaps = np.minimum(gaps, np.linalg.norm(places - places[chosen[-1]], axis=1))
+    return chosen
+
+
+def _draw_ellipse(ax: Any, places: Any, color: str) -> None:
+    if len(places) < 3:
+        return
+    values, vectors = np.linalg.eigh(np.cov(places.T))
+    width, height = 2 * ELLIPSE * np.sqrt(values.clip(min=0))
+    angle = float(np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0])))
+    ellipse = require("matplotlib.patches", extra="plot").Ellipse
+    ax.add_patch(ellipse(places.mean(axis=0), width, height, angle=angle, fill=False, edgecolor=color, linewidth=1.2))

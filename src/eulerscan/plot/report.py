@@ -1,0 +1,332 @@
+"""The report of a comparison: one HTML page without scripts and network, tables, figures and results as JSON."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .._storage import replacing
+from .._tables import comma_separated
+from .._version import __version__
+from ..analysis.comparison import Comparison
+from ..analysis.groups import PermutationTest
+from ..io import Failure
+from .figures import figure, save
+from .groups import draw_comparison, draw_means
+from .training import plot_confusion
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DPI = 160
+MAX_LISTED = 40  # failures
+LEVEL = 0.05
+
+_STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a;max-width:60rem;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.7rem;margin:0 0 .3rem}h2{font-size:1.2rem;margin:2rem 0 .4rem;border-bottom:1px solid #ccc}
+.answer{font-size:1.1rem;background:#eef4fa;border-left:4px solid #0072b2;padding:.6rem 1rem;margin:1rem 0}
+.warning{background:#fdf3e1;border-left:4px solid #e69f00;padding:.4rem 1rem;margin:.5rem 0}
+table{border-collapse:collapse;margin:.6rem 0;font-size:.92rem}
+th,td{padding:.2rem .7rem;border-bottom:1px solid #ddd;text-align:right}
+th:first-child,td:first-child{text-align:left}th{border-bottom:2px solid #888;font-weight:600}
+td.text,th.text{text-align:left}img{max-width:100%;height:auto}figure{margin:1rem 0}
+figcaption,.note{color:#555;font-size:.9rem}code{background:#f2f2f2;padding:.1rem .3rem;overflow-wrap:anywhere}
+@media print{body{margin:0;max-width:none;font-size:11pt}h2{break-after:avoid}figure,table,.answer{break-inside:avoid}
+.answer,.warning{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
+"""
+
+
+def write_report(
+    found: Comparison,
+    folder: Path | str,
+    *,
+    title: str = "Comparison of groups",
+    failures: Sequence[Failure] = (),
+    command: str | None = None,
+    extra: Mapping[str, Figure] | None = None,
+) -> Path:
+    """Write a comparison to a folder: ``report.html``, ``results.json``, tables (CSV) and figures (PNG and PDF).
+
+    Args:
+        found: From :func:`~eulerscan.analysis.compare`.
+        folder: Is created.
+        title: Title of the page.
+        failures: Files that are not among the shapes, and why.
+        command: The command that made the report.
+        extra: More figures, by caption.
+
+    Returns:
+        The path of the page, which holds all figures. It is written last.
+    """
+    folder = Path(folder)
+    pictures = {"groups": draw_comparison(found)}
+    if found.means:
+        pictures["means"] = draw_means(found)
+    if (classification := found.classification) is not None:
+        side = min(9.0, 2.4 + 0.32 * len(classification.groups))
+        pictures["confusion"] = figure(side, side)
+        plot_confusion(
+            torch.as_tensor(classification.confusion), classification.groups, pictures["confusion"].add_subplot()
+        ).set_title("confusion matrix", fontsize=10)
+    captions = {f"more-{i + 1}": caption for i, caption in enumerate(extra or {})}
+    pictures |= dict(zip(captions, (extra or {}).values(), strict=True))
+    for name, picture in pictures.items():
+        for extension in (".png", ".pdf"):
+            save(picture, folder / "figures" / f"{name}{extension}")
+    for name, (header, rows) in _tables(found).items():
+        with replacing(folder / f"{name}.csv") as partial:
+            partial.write_text(comma_separated(header, rows), encoding="utf-8")
+    listed = [{"path": str(failure.path), "reason": failure.reason} for failure in failures]
+    results = found.as_dict() | {"left_out": listed, "command": command}
+    with replacing(folder / "results.json") as partial:
+        partial.write_text(json.dumps(_finite(results), indent=2) + "\n", encoding="utf-8")
+    images = {name: _embedded(picture) for name, picture in pictures.items()}
+    page = folder / "report.html"
+    with replacing(page) as partial:
+        partial.write_text(_page(found, title, images, captions, failures, command), encoding="utf-8")
+    return page
+
+
+def summary(found: Comparison) -> list[str]:
+    """The answer in a few sentences: whether the groups differ, how much, and how well they are told apart."""
+    test = found.permanova
+    differ = "differ" if test.p <= LEVEL else "do not differ significantly"
+    lines = [
+        f"The groups {differ} in {'shape' if found.config.normalize in ('unit_ball', 'vertices') else 'form'}: PERMANOVA "
+        f"p = {test.p:.3g} ({test.permutations} permutations; the smallest possible p is {test.smallest_p:.2g}). "
+        f"Group explains {100 * test.r2:.1f} % of the variation (R²; {100 * max(0.0, test.omega2):.1f} % without the part "
+        f"expected by chance), and the effect is {test.z:.1f} standard deviations above that of permuted labels."
+    ]
+    if len(found.pairs) > 1:
+        different = sum(pair.q <= LEVEL for pair in found.pairs)
+        lines.append(f"{different} of {len(found.pairs)} pairs of groups differ at a false discovery rate of 5 %.")
+    if found.dispersion is not None and found.dispersion.test.p <= LEVEL:
+        lines.append(
+            f"Their spread differs too (PERMDISP p = {found.dispersion.test.p:.3g}), so part of the difference may be one of "
+            "spread, not of means."
+        )
+    if (best := found.classification) is not None:
+        uses = list(found.classifications)[-1]
+        lines.append(
+            f"From {uses}, {100 * best.accuracy:.1f} ± {100 * best.standard_error:.1f} % of the shapes are assigned to their "
+            f"group in nested cross-validation; always guessing the largest group gives {100 * best.majority:.1f} %."
+        )
+    return lines
+
+
+def _page(
+    found: Comparison,
+    title: str,
+    images: Mapping[str, str],
+    captions: Mapping[str, str],
+    failures: Sequence[Failure],
+    command: str | None,
+) -> str:
+    parts = [f"<h1>{escape(title)}</h1>"]
+    counts = ", ".join(f"{escape(group)} {number}" for group, number in found.counts.items())
+    parts.append(f'<p class="note">{len(found.groups)} shapes in {len(found.counts)} groups: {counts}</p>')
+    parts += ['<div class="answer">', *(f"<p>{escape(line)}</p>" for line in summary(found)), "</div>"]
+    parts += [f'<p class="warning">{escape(remark)}</p>' for remark in found.remarks]
+    if failures:
+        more = f"<li>and {len(failures) - MAX_LISTED} more</li>" if len(failures) > MAX_LISTED else ""
+        items = "".join(f"<li>{escape(f'{failure.path}: {failure.reason}')}</li>" for failure in failures[:MAX_LISTED])
+        parts.append(f'<div class="warning"><p>Left out:</p><ul>{items}{more}</ul></div>')
+    shapes_drawn = found.shapes.dim == 2
+    parts.append(
+        _figure(
+            images["groups"],
+            f"Principal components of the transforms{', with shapes at their places' if shapes_drawn else ''}; crosses are "
+            "group means, ellipses hold 95 % of a normal distribution. Right: the statistic of the test under permuted labels, "
+            "and the distance of the shapes to the center of their group.",
+        )
+    )
+    parts += ["<h2>Tests</h2>", _tests(found)]
+    parts.append(
+        '<p class="note">PERMANOVA tests whether group means differ, the energy test whether distributions differ in any way, '
+        "PERMDISP whether groups differ in spread. Size tests the centroid sizes alone. z is the effect size in standard "
+        f"deviations of the statistic (on a log scale) under permutation. p = (1 + number of permutations with a statistic at "
+        f"least as large) / (1 + {found.permutations}).</p>"
+    )
+    if len(found.pairs) > 1:
+        parts += ["<h2>Pairs of groups</h2>", _html_table(*_tables(found)["pairwise"], text=2)]
+        parts.append(
+            '<p class="note">q is p adjusted for the number of pairs (Benjamini and Hochberg): the false discovery rate. d is '
+            "the distance of the means in standard deviations within the groups.</p>"
+        )
+    if found.regressions:
+        parts += ["<h2>Covariates</h2>", _html_table(*_tables(found)["covariates"])]
+        parts.append('<p class="note">Does the shape change with the number? Regression of the transforms on each.</p>')
+    if "means" in images:
+        what = (
+            "Mean shapes, fitted to the mean transform of each group"
+            if found.means_fitted
+            else ("The shape nearest to the mean of each group")
+        )
+        others = ", over the others in gray" if shapes_drawn else ""
+        along = ", and shapes along the principal components" if found.extremes else ""
+        parts += ["<h2>Mean shapes</h2>", _figure(images["means"], f"{what}{others}{along}.")]
+    if found.classifications:
+        parts += ["<h2>Classification</h2>", _html_table(*_tables(found)["classification"], text=1)]
+        first = next(iter(found.classifications.values()))
+        parts.append(
+            f'<p class="note">Support vector machines in nested cross-validation: {first.folds} folds, drawn {first.repeats} '
+            f"{'time' if first.repeats == 1 else 'times'}; what a classifier uses was chosen within the training shapes of "
+            "each fold. Majority: always guessing the largest group.</p>"
+        )
+        parts.append(_figure(images["confusion"], f"Predictions from {list(found.classifications)[-1]}, in all repeats."))
+    for name, caption in captions.items():
+        parts += [f"<h2>{escape(caption.partition('.')[0])}</h2>", _figure(images[name], caption)]
+    parts += ["<h2>Method</h2>", f"<p>{_method(found)}</p>"]
+    if command:
+        parts.append(f"<p><code>{escape(command)}</code></p>")
+    body = "\n".join(parts)
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
+    return f'<!doctype html>\n<html lang="en"><head>{head}<style>{_STYLE}</style></head><body>\n{body}\n</body></html>\n'
+
+
+def _method(found: Comparison) -> str:
+    config = found.config
+    aligned = {
+        None: "Shapes were compared in the orientation they have",
+        "pca": "Shapes were rotated to their principal axes",
+        "best": "Shapes were rotated to their mean",
+        "invariant": "Features were compared that do not change under rotation",
+    }[found.align]
+    blocks = ""
+    if found.strata is not None:
+        within = any(
+            len({g for g, s in zip(found.groups, found.strata, strict=True) if s == block}) > 1 for block in set(found.strata)
+        )
+        blocks = " Labels were permuted within blocks." if within else " Whole blocks were permuted."
+    normalized = {
+        "unit_ball": "centered and scaled to the unit ball",
+        "vertices": "centered at the mean of the vertices and scaled to the unit ball",
+        "center": "centered, with their size",
+        None: "not normalized",
+    }[config.normalize]
+    return (
+        f"Euler characteristic transform ({config.variant}{', derivative' if config.derivative else ''}) in "
+        f"{config.num_directions} directions at {config.num_thresholds} thresholds; shapes {normalized}. {aligned}. "
+        f"Distances are L2 distances of transforms. {found.permutations} permutations, seed {found.seed}.{blocks} "
+        f"eulerscan {__version__}."
+    )
+
+
+def _tests(found: Comparison) -> str:
+    rows = {"PERMANOVA": found.permanova, "energy": found.energy}
+    if found.dispersion is not None:
+        rows["PERMDISP"] = found.dispersion.test
+    if found.size is not None:
+        rows["size"] = found.size
+    return _html_table(
+        ["test", "pseudo-F", "p", "smallest p", "R²", "ω²", "z"], [[name, *_cells(test)] for name, test in rows.items()]
+    )
+
+
+def _cells(test: PermutationTest) -> list[str]:
+    numbers = (test.statistic, test.p, test.smallest_p, test.r2, test.omega2, test.z)
+    return [f"{number:.3g}" for number in numbers]
+
+
+def _tables(found: Comparison) -> dict[str, tuple[list[str], list[list[Any]]]]:
+    """The tables of the report, by name of their file: header and rows."""
+    predicted = _predictions(found)
+    axes = min(5, found.ordination.scores.shape[1])
+    shapes = [
+        [name, group, predicted[i], f"{float(found.sizes[i]):.6g}", _center(found, i)]
+        + [f"{float(score):.6g}" for score in found.ordination.scores[i, :axes]]
+        for i, (name, group) in enumerate(zip(found.names, found.groups, strict=True))
+    ]
+    tables = {
+        "shapes": (
+            ["name", "group", "predicted", "size", "distance to center", *(f"axis {i + 1}" for i in range(axes))],
+            shapes,
+        ),
+        "distances": (
+            ["name", *found.names],
+            [[name, *(f"{d:.6g}" for d in row)] for name, row in zip(found.names, found.distances.tolist(), strict=True)],
+        ),
+        "pairwise": (
+            ["group", "other", "shapes", "pseudo-F", "p", "q", "R²", "z", "distance", "d"],
+            [
+                [*pair.groups, f"{pair.sizes[0]} / {pair.sizes[1]}"]
+                + [
+                    f"{x:.3g}"
+                    for x in (pair.test.statistic, pair.test.p, pair.q, pair.test.r2, pair.test.z, pair.distance, pair.d)
+                ]
+                for pair in found.pairs
+            ],
+        ),
+    }
+    if found.regressions:
+        rows = [[name, *_cells(test)] for name, test in found.regressions.items()]
+        tables["covariates"] = (["covariate", "pseudo-F", "p", "smallest p", "R²", "ω²", "z"], rows)
+    if found.classifications:
+        tables["classification"] = (
+            ["from", "accuracy", "standard error", "balanced", "majority", "most often chosen"],
+            [
+                [
+                    name,
+                    *(f"{100 * x:.1f} %" for x in (c.accuracy, c.standard_error, c.balanced, c.majority)),
+                    next(iter(c.chosen)),
+                ]
+                for name, c in found.classifications.items()
+            ],
+        )
+        last = list(found.classifications.values())[-1]
+        rows = [[group, *counts] for group, counts in zip(last.groups, last.confusion.tolist(), strict=True)]
+        tables["confusion"] = (["true \\ predicted", *last.groups], rows)
+    return tables
+
+
+def _predictions(found: Comparison) -> list[str]:
+    last = found.classification
+    if last is None:
+        return [""] * len(found.groups)
+    following = iter(last.predictions)
+    return [next(following) if group in last.groups else "" for group in found.groups]
+
+
+def _center(found: Comparison, number: int) -> str:
+    value = math.nan if found.dispersion is None else float(found.dispersion.distances[number])
+    return f"{value:.6g}" if math.isfinite(value) else ""
+
+
+def _html_table(header: Sequence[str], rows: Sequence[Sequence[Any]], text: int = 0) -> str:
+    """A table. The last column of a table with ``text=1``, and the second one with ``text=2``, holds text."""
+    place = {1: len(header) - 1, 2: 1}.get(text)
+    kind = [' class="text"' if i == place else "" for i in range(len(header))]
+    head = "".join(f"<th{k}>{escape(str(cell))}</th>" for cell, k in zip(header, kind, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td{k}>{escape(str(cell))}</td>" for cell, k in zip(row, kind, strict=True)) + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _figure(source: str, caption: str) -> str:
+    return f'<figure><img src="{source}" alt="{escape(caption)}"><figcaption>{escape(caption)}</figcaption></figure>'
+
+
+def _embedded(picture: Figure) -> str:
+    content = io.BytesIO()
+    picture.savefig(content, format="png", dpi=DPI, metadata={"Software": "eulerscan"})
+    return "data:image/png;base64," + base64.b64encode(content.getvalue()).decode()
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity and no NaN: they become null."""
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

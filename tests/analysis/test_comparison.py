@@ -1,0 +1,161 @@
+"""Features, orientation, ordination, classification and mean shapes."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import eulerscan as es
+from eulerscan import rotations
+from eulerscan.analysis import compare, distance_matrix, fit_shape, mds, oriented, pca
+from eulerscan.analysis.features import centroid_sizes, feature_blocks, measure_weighted, rotation_invariant
+from eulerscan.convert import from_outline
+
+sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+from eulerscan.analysis.classification import classify  # noqa: E402
+
+
+def turned(points: torch.Tensor, angle: float) -> torch.Tensor:
+    matrix = torch.tensor([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]], dtype=points.dtype)
+    return points @ matrix.T
+
+
+def blob(seed: int, count: int = 40) -> torch.Tensor:
+    """An outline without symmetry."""
+    rng = np.random.default_rng(seed)
+    angle = 2 * np.pi * np.arange(count) / count
+    radius = 1 + 0.4 * np.cos(angle) + 0.15 * np.cos(2 * angle + 1) + 0.02 * rng.normal(size=count)
+    return torch.from_numpy(radius[:, None] * np.stack([1.5 * np.cos(angle), np.sin(angle)], axis=1))
+
+
+def test_the_measure_below_the_last_height_is_the_length_or_area():
+    square = torch.tensor([[0.0, 0], [2, 0], [2, 1], [0, 1]], dtype=torch.float64)
+    shapes = es.collate([from_outline(square), from_outline(square, filled=True)])
+    grid = es.directions.circle(5, dtype=torch.float64), torch.tensor([-9.0, 9.0], dtype=torch.float64)
+    found = es.ect(measure_weighted(shapes), *grid)
+    torch.testing.assert_close(found[0, :, 1], torch.full((5,), 6.0, dtype=torch.float64))
+    torch.testing.assert_close(found[1, :, 1], torch.full((5,), 4.0, dtype=torch.float64))  # 2! times the area
+    assert measure_weighted(es.as_complex(square)) is None
+
+
+def test_blocks_by_kind_of_shape():
+    config = es.ECTConfig(num_directions=6, num_thresholds=8)
+    assert list(feature_blocks(es.as_complex(torch.rand(3, 9, 2)), config)) == ["transform", "smooth"]
+    assert list(feature_blocks(from_outline(torch.rand(3, 9, 2)), config)) == ["transform", "smooth", "measure"]
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_invariant_features_do_not_change_under_rotation(dim):
+    if dim == 2:
+        shape, config = blob(0), es.ECTConfig(num_directions=48, num_thresholds=16, variant="sect")
+        one, other = (config.transform(from_outline(points)) for points in (shape, turned(shape, 2 * math.pi * 7 / 48)))
+        torch.testing.assert_close(rotation_invariant(one, 2), rotation_invariant(other, 2), atol=1e-9, rtol=0)
+    else:
+        config = es.ECTConfig(num_directions=500, num_thresholds=16, variant="sect")
+        points = torch.rand(40, 3, dtype=torch.float64)
+        matrix = rotations.random(1, 3, torch.Generator().manual_seed(0))[0]
+        one, other = (rotation_invariant(config.transform(x), 3) for x in (points, points @ matrix.T))
+        assert (one - other).abs().mean() < 0.05 * one.abs().mean()
+
+
+@pytest.mark.parametrize("align", ["pca", "best"])
+def test_rotated_copies_are_rotated_back(align):
+    shape = blob(1)
+    angles = [0.0, 0.7, 2.0, 3.5, 5.0]
+    found = oriented([from_outline(turned(shape, angle)) for angle in angles], align)
+    first = found[0].points
+    for i in range(1, len(angles)):
+        gap = (found[i].points - first).norm(dim=1).max() / first.norm(dim=1).max()
+        assert gap < (1e-6 if align == "pca" else math.radians(2.1))
+
+
+def test_best_rotation_in_space():
+    cloud = torch.rand(30, 3, dtype=torch.float64) * torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    quarter = torch.tensor([[0.0, 1, 0], [0, 0, 1], [1, 0, 0]], dtype=torch.float64)
+    found = oriented([cloud, cloud @ quarter.T], "best")
+    torch.testing.assert_close(found[0].points, found[1].points, atol=1e-6, rtol=0)
+
+
+def test_principal_components_keep_the_distances():
+    transforms = torch.rand(7, 4, 5, dtype=torch.float64)
+    found = pca(transforms)
+    matrix = distance_matrix(transforms)
+    torch.testing.assert_close(torch.cdist(found.scores, found.scores), matrix * math.sqrt(20), atol=1e-9, rtol=0)
+    torch.testing.assert_close(found.transform_at(found.scores[3]), transforms[3])
+    assert found.explained.sum().item() == pytest.approx(1.0)
+    scaled = mds(matrix).scores * math.sqrt(20)
+    torch.testing.assert_close(scaled.abs(), found.scores.abs(), atol=1e-6, rtol=0)
+    with pytest.raises(ValueError, match="mds"):
+        mds(matrix).transform_at(torch.zeros(2))
+
+
+def test_sizes_scale_with_the_shape():
+    shape = from_outline(blob(0))
+    one, other = (centroid_sizes(shape.with_points(factor * shape.points + 5)) for factor in (1.0, 3.0))
+    torch.testing.assert_close(3 * one, other)
+
+
+def test_noise_is_not_classified_better_than_by_chance():
+    rng = np.random.default_rng(0)
+    blocks = {name: rng.normal(size=(120, 10)) for name in "abc"}
+    sets = [("a",), ("b",), ("c",), ("a", "b", "c")]
+    found = classify(blocks, np.arange(120) % 2, {"all": sets}, repeats=2)["all"]
+    assert 0.35 < found.accuracy < 0.65
+    assert found.confusion.sum() == 240
+
+
+def test_the_informative_block_is_chosen():
+    rng = np.random.default_rng(1)
+    labels = np.arange(90) % 3
+    blocks = {"noise": rng.normal(size=(90, 30)), "signal": rng.normal(size=(90, 4)) + 2 * np.eye(4)[labels]}
+    found = classify(blocks, labels, {"noise": [("noise",)], "both": [("noise",), ("signal",)]}, repeats=1)
+    assert found["noise"].accuracy < 0.55
+    assert found["both"].accuracy > 0.75
+    assert next(iter(found["both"].chosen)) == "signal"
+
+
+def test_blocks_of_shapes_are_in_one_fold():
+    # Ten scans each of ten specimens with random labels: only who has seen the specimen can know its label.
+    rng = np.random.default_rng(2)
+    specimen = np.repeat(np.arange(10), 10)
+    labels = rng.permutation(np.arange(10) % 2)[specimen]
+    features = {"a": rng.normal(size=(10, 5))[specimen] + 0.01 * rng.normal(size=(100, 5))}
+    assert classify(features, labels, repeats=1)["all"].accuracy > 0.95
+    assert classify(features, labels, repeats=3, strata=specimen)["all"].accuracy < 0.8
+
+
+def test_a_mean_shape_lies_between_its_shapes():
+    angle = 2 * torch.pi * torch.arange(32, dtype=torch.float64) / 32
+    shapes = from_outline([torch.stack([angle.cos(), width * angle.sin()], dim=1) for width in (0.4, 0.5, 0.6, 0.7, 0.8)])
+    config = es.ECTConfig(num_directions=32, num_thresholds=48)
+    mean = fit_shape(config.transform(shapes).mean(dim=0), shapes[0], config)
+    assert mean.points[:, 1].max().item() == pytest.approx(0.6, abs=0.05)
+    assert mean.counts == (32, 32)
+
+
+def test_groups_are_compared_up_to_rotation():
+    rng = np.random.default_rng(3)
+    outlines = [blob(i) * torch.tensor([1.0, 0.6 if i % 2 else 1.0], dtype=torch.float64) for i in range(20)]
+    outlines = [turned(points, rng.uniform(0, 6)) for points in outlines]
+    labels = ["wide", "thin"] * 10
+    options = {"permutations": 99, "classification": False, "means": False, "progress": False}
+    r2 = {
+        align: compare(from_outline(outlines), labels, align=align, **options).permanova.r2 for align in (None, "pca", "best")
+    }
+    invariant = compare(from_outline(outlines), labels, align="invariant", **options).permanova
+    assert r2[None] < 0.2
+    assert min(r2["pca"], r2["best"], invariant.r2) > 0.5
+    assert invariant.p == 0.01
+
+
+def test_missing_and_wrong_arguments_are_named():
+    shapes = torch.rand(6, 5, 2)
+    with pytest.raises(ValueError, match="each of 6"):
+        compare(shapes, ["a"] * 5)
+    with pytest.raises(ValueError, match="coincide in 0"):
+        compare(torch.cat([torch.zeros(1, 5, 2), shapes[1:]]), list("aaabbb"))
+    with pytest.raises(ValueError, match="'mass' is for 2"):
+        compare(shapes, list("aaabbb"), traits={"mass": [1, 2, None, 4, 5, 6]}, permutations=9, means=False, progress=False)
+    with pytest.raises(ValueError, match="align"):
+        compare(shapes, list("aaabbb"), align="procrustes")

@@ -1,0 +1,178 @@
+"""``eulerscan compare``: groups in folders and tables, the report, bad input, and resuming."""
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+
+from eulerscan.analysis import comparison
+from eulerscan.cli.main import main
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+
+
+def run(*words) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(
+            ["compare", *map(str, words), "--quiet", "--num-directions", "12", "--num-thresholds", "16", "--permutations", "99"]
+        )
+    return ended.value.code or 0
+
+
+def ellipse(width: float, rng: np.random.Generator, count: int = 24) -> np.ndarray:
+    angle = 2 * np.pi * np.arange(count) / count
+    points = np.stack([np.cos(angle), width * np.sin(angle)], axis=1)
+    return points + 0.02 * rng.normal(size=points.shape)
+
+
+def folder_of(path, widths=(0.4, 0.6), number=6):
+    rng = np.random.default_rng(0)
+    for name, width in zip(("thin", "wide", "round"), widths, strict=False):
+        (path / name).mkdir(parents=True)
+        for i in range(number):
+            np.savetxt(path / name / f"{i}.csv", ellipse(width, rng), delimiter=",")
+    return path
+
+
+def results(output):
+    return json.loads((output / "results.json").read_text("utf-8"))
+
+
+def test_a_report_of_two_folders(tmp_path):
+    output = tmp_path / "out"
+    assert run(folder_of(tmp_path / "shapes"), "--data", "outline=true", "-o", output) == 0
+    found = results(output)
+    assert found["groups"] == {"thin": 6, "wide": 6}
+    assert found["permanova"]["p"] == 0.01
+    assert found["permanova"]["permutations"] == 99
+    assert found["permanova"]["r2"] > 0.3
+    assert found["smallest_p"] == 0.01
+    assert found["pairwise"][0]["groups"] == ["thin", "wide"]
+    assert found["classification"]["accuracy"] > 0.9
+    assert found["classification"]["majority"] == 0.5
+    assert found["classification"]["folds"] == 5
+    page = (output / "report.html").read_text("utf-8")
+    assert "<script" not in page
+    assert not re.search(r"(src|href)=\"(?!data:)", page)
+    assert "PERMANOVA p = 0.01" in page
+    files = {path.name for path in output.rglob("*") if path.is_file()}
+    assert {"groups.png", "groups.pdf", "means.png", "confusion.pdf", "shapes.csv", "distances.csv", "pairwise.csv"} <= files
+    assert not (output / ".stages").exists()
+    assert len(list(csv.reader((output / "distances.csv").open()))) == 13
+
+
+def test_a_table_gives_groups_covariates_traits_and_blocks(tmp_path):
+    rng = np.random.default_rng(1)
+    header = ["name", *(f"{axis}{i}" for i in range(1, 13) for axis in "xy")]
+    widths = np.linspace(0.3, 0.9, 12)
+    rows = [[f"s{i:02}", *ellipse(width, rng, 12).ravel()] for i, width in enumerate(widths)]
+    (tmp_path / "wings.csv").write_text("\n".join(",".join(map(str, row)) for row in [header, *rows]), encoding="utf-8")
+    table = ["id,sex,age,length,site", *(f"s{i:02},{'mf'[i % 2]},{i if i != 3 else ''},{i * i},{i // 4}" for i in range(12))]
+    (tmp_path / "table.csv").write_text("\n".join([*table, "s99,m,1,1,1"]), encoding="utf-8")
+    output = tmp_path / "out"
+    words = ["--table", tmp_path / "table.csv", "--label", "sex", "--data", "outline=true", "--no-means", "-o", output]
+    code = run(tmp_path / "wings.csv", *words, "--covariates", "age", "--traits", "length", "--strata", "site")
+    found = results(output)
+    assert code == 1  # for the row that is no shape
+    assert "'s99'" in found["left_out"][0]["reason"]
+    assert found["regressions"]["age"]["p"] > found["regressions"]["age"]["smallest_p"]  # within sites
+    assert found["regressions"]["age"]["r2"] > 0.5
+    assert any("1 shapes have no age" in remark for remark in found["remarks"])
+    assert list(found["classifications"]) == ["shape", "shape and size", "traits", "shape and traits"]
+    assert found["classification"]["uses"] == "shape and traits"
+    assert found["strata"] is True
+
+
+def test_bad_files_are_named_and_left_out(tmp_path, capsys):
+    shapes = folder_of(tmp_path / "shapes")
+    (shapes / "thin" / "broken.csv").write_text("1,2\nthree,four\n", encoding="utf-8")
+    (shapes / "wide" / "nan.csv").write_text("1,2\nnan,4\n", encoding="utf-8")
+    (shapes / "wide" / "constant.csv").write_text("1,2\n1,2\n1,2\n", encoding="utf-8")
+    (shapes / "alone.csv").write_text("1,2\n3,4\n", encoding="utf-8")
+    output = tmp_path / "out"
+    assert run(shapes, "--data", "outline=true", "--no-classify", "--no-means", "-o", output) == 1
+    page, errors = (output / "report.html").read_text("utf-8"), capsys.readouterr().err
+    for name in ("broken.csv", "nan.csv", "constant.csv", "alone.csv"):
+        assert name in page
+        assert name in errors
+    assert results(output)["groups"] == {"thin": 6, "wide": 6}
+
+
+def test_a_group_of_one_is_reported(tmp_path):
+    shapes = folder_of(tmp_path / "shapes", widths=(0.4, 0.6, 0.9), number=5)
+    for i in range(1, 5):
+        (shapes / "round" / f"{i}.csv").unlink()
+    output = tmp_path / "out"
+    assert run(shapes, "--data", "outline=true", "--no-means", "-o", output) == 0
+    found = results(output)
+    assert "round has one shape only" in found["remarks"][0]
+    assert found["classification"]["groups"] == ["thin", "wide"]
+    assert "round" not in found["permdisp"]["means"]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [("one group", "at least two groups"), ("dimensions", "same dimension"), ("flat", "No shape has a group")],
+)
+def test_input_that_cannot_be_compared(tmp_path, capsys, change, named):
+    shapes = folder_of(tmp_path / "shapes", widths=(0.4,) if change == "one group" else (0.4, 0.6), number=3)
+    if change == "dimensions":
+        for path in (shapes / "wide").iterdir():
+            path.write_text("1,2,3\n4,5,6\n", encoding="utf-8")
+    if change == "flat":
+        for path in sorted(shapes.rglob("*.csv")):
+            path.rename(shapes / f"{path.parent.name}-{path.name}")
+    assert run(shapes, "-o", tmp_path / "out") == 2
+    assert named in capsys.readouterr().err
+
+
+def test_groups_of_different_kinds_are_reported(tmp_path):
+    shapes = folder_of(tmp_path / "shapes", number=4)
+    for path in (shapes / "wide").iterdir():
+        points = np.loadtxt(path, delimiter=",")
+        count = len(points)
+        edges = np.stack([np.arange(count), (np.arange(count) + 1) % count])
+        np.savez(path.with_suffix(".npz"), points=points, edges=edges)
+        path.unlink()
+    output = tmp_path / "out"
+    assert run(shapes, "--no-classify", "--no-means", "-o", output) == 0
+    assert "differ in kind" in results(output)["remarks"][0]
+
+
+def test_options_that_need_a_table(tmp_path, capsys):
+    assert run(folder_of(tmp_path / "shapes", number=3), "--covariates", "age", "-o", tmp_path / "out") == 2
+    assert "--table" in capsys.readouterr().err
+
+
+def test_an_existing_report_is_not_replaced_unless_asked(tmp_path, capsys):
+    shapes, output = folder_of(tmp_path / "shapes", number=3), tmp_path / "out"
+    words = (shapes, "--no-classify", "--no-means", "-o", output)
+    assert run(*words) == 0
+    assert run(*words) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert run(*words, "--overwrite") == 0
+
+
+def test_a_killed_command_resumes(tmp_path, monkeypatch):
+    shapes, output = folder_of(tmp_path / "shapes"), tmp_path / "out"
+    words = (shapes, "--data", "outline=true", "-o", output)
+
+    def killed(*arguments, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(comparison, "fit_shape", killed)
+        assert run(*words) == 130
+    stored = {path.name for path in (output / ".stages").iterdir()}
+    assert sum(name.startswith("fold-") for name in stored) == 25
+    assert not (output / "report.html").exists()
+    with monkeypatch.context() as patched:
+        patched.setattr(comparison, "feature_blocks", killed)  # not computed again
+        assert run(*words) == 0
+    assert run(shapes, "--data", "outline=true", "-o", tmp_path / "again") == 0
+    first, second = results(output), results(tmp_path / "again")
+    assert first["permanova"] == second["permanova"]
+    assert first["classification"] == second["classification"]
