@@ -11,7 +11,7 @@ from drawing import random_complex
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.explorer import MAX_SIMPLICES, page, write_page
+from eulerscan.explorer import MAX_SIMPLICES, ColorMap, page, write_page
 from eulerscan.plot.transforms import image_directions
 
 FLAGS = [
@@ -339,3 +339,28 @@ def test_invalid_shapes_are_named(shape, text):
 def test_transforms_other_than_the_exact_one_are_rejected(option):
     with pytest.raises(ValueError, match=f"config must be .* got .*{next(iter(option))}={next(iter(option.values()))!r}"):
         page(torch.rand(5, 2), name="smooth", config=es.ECTConfig(**option))
+
+
+def test_evidence_is_shown_as_colors_with_its_null_beside_it(visit):
+    triangle = es.Complex(torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), [torch.tensor([[0], [1], [2]])]).closure()
+    colors = ColorMap(torch.full((3,), 5.0), torch.ones(3), 1.0, 5.0, "What the colors mean.")
+    shown = visit(triangle, colors=colors)
+    assert shown.inner_text("#legend-sentence") == "What the colors mean."
+    assert (shown.inner_text("#legend-low"), shown.inner_text("#legend-high")) == ("1", "5")
+    middle = """id => { const c = document.getElementById(id); c.getContext("2d");
+        const d = c.getContext("2d").getImageData(0.45 * c.width, 0.55 * c.height, 1, 1).data; return [d[0], d[1], d[2]]; }"""
+    red, gray = shown.evaluate(middle, "shape"), shown.evaluate(middle, "null")
+    assert red[0] > 2 * red[1]
+    assert max(gray) - min(gray) < 30
+
+
+def test_a_page_without_colors_has_no_legend(visit):
+    shown = visit(torch.rand(5, 2))
+    assert not shown.is_visible("#legend")
+    assert not shown.is_visible("#null")
+
+
+@pytest.mark.parametrize("values", [torch.ones(4), torch.tensor([1.0, float("nan"), 0.0])])
+def test_colors_must_fit_the_vertices(values):
+    with pytest.raises(ValueError, match="one for each of 3 vertices"):
+        page(torch.rand(3, 2), name="a", colors=ColorMap(values, values, 0.0, 1.0, ""))

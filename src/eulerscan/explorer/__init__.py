@@ -11,7 +11,7 @@ import json
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -21,6 +21,8 @@ from .. import directions as spheres
 from .._storage import replacing
 from .._validation import check_choice
 from .._version import __version__
+from ..analysis.evidence import Evidence, legend
+from ..analysis.evidence import color_limits as evidence_limits
 from ..complexes import Complex, Shape, as_complex
 from ..complexes.boundary import occurrences, outer_triangles
 from ..complexes.normalize import Normalize
@@ -40,6 +42,30 @@ _SCRIPTS = ("colors.js", "sweep.js", "raster.js", "stage.js", "charts.js", "expl
 _MAX_EDGES_ON_SURFACE = 6000  # more would hide it
 
 
+class ColorMap(NamedTuple):
+    """Values of the vertices, shown as colors, and what they are compared with."""
+
+    values: Tensor  # [V]
+    null: Tensor  # [V], values by chance
+    low: float
+    high: float
+    sentence: str  # what the colors mean
+
+    @staticmethod
+    def of_evidence(found: Evidence, index: int) -> ColorMap:
+        """The evidence on one of the shapes."""
+        start, end = found.shapes.offsets[0, index : index + 2].tolist()
+        low, high = evidence_limits(found)
+        return ColorMap(found.scores[start:end], found.null[start:end], low, high, legend(found))
+
+    def describe(self, num_vertices: int) -> dict[str, Any]:
+        for name, values in (("values", self.values), ("null", self.null)):
+            if values.shape != (num_vertices,) or not bool(torch.isfinite(values).all()):
+                raise ValueError(f"{name} of colors must be finite, one for each of {num_vertices} vertices.")
+        arrays = {"values": _encode(self.values.cpu(), "float32"), "null": _encode(self.null.cpu(), "float32")}
+        return {"low": self.low, "high": self.high, "sentence": self.sentence, **arrays}
+
+
 def write_page(shape: Shape, path: Path | str, *, name: str, **options: Any) -> None:
     """Write the page of a shape to a file, atomically. Options are those of :func:`page`."""
     text = page(shape, name=name, **options)
@@ -53,6 +79,7 @@ def page(
     name: str,
     config: ECTConfig = ECTConfig(num_directions=360, num_thresholds=128),  # noqa: B008
     up: Up = "z",
+    colors: ColorMap | None = None,
 ) -> str:
     """HTML page to explore one shape in the plane or in space.
 
@@ -63,6 +90,8 @@ def page(
             up, and one column per threshold. The default radius is that of the shape. The page computes the exact transform,
             so only the grid, the radius and ``normalize`` may differ from the defaults.
         up: The axis that points up, in space. No number depends on it.
+        colors: Values of the vertices to show as colors, with their null beside them, such as
+            :meth:`ColorMap.of_evidence`.
 
     Example:
         >>> text = page(torch.rand(5, 2), name="five points")
@@ -70,7 +99,7 @@ def page(
         ('<!DOCTYPE html>', True)
     """
     name = name.encode("utf-8", "replace").decode()  # file names may contain surrogates
-    data = describe(shape, name=name, config=config, up=up)
+    data = describe(shape, name=name, config=config, up=up, colors=colors)
     folder = resources.files(__package__) / "page"
     parts = {
         "title": html.escape(f"{name} · eulerscan"),
@@ -86,7 +115,7 @@ def page(
 
 
 @torch.no_grad()
-def describe(shape: Shape, *, name: str, config: ECTConfig, up: Up = "z") -> dict[str, Any]:
+def describe(shape: Shape, *, name: str, config: ECTConfig, up: Up = "z", colors: ColorMap | None = None) -> dict[str, Any]:
     """The data of a page, JSON-serializable, with arrays in base64."""
     check_choice(up, "up", get_args(Up))
     if config != ECTConfig(config.num_directions, config.num_thresholds, config.radius, normalize=config.normalize):
@@ -116,6 +145,7 @@ def describe(shape: Shape, *, name: str, config: ECTConfig, up: Up = "z") -> dic
         "up": up,
         "radius": config.radius,
         "weighted": weights is not None,
+        "map": None if colors is None else colors.describe(len(complex.points)),
         "points": _encode(complex.points, "float64"),
         "weights": None if weights is None else _encode(weights[0], "float64"),
         "levels": levels,

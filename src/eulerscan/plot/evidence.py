@@ -107,7 +107,7 @@ def _draw(ax: Any, complex: Complex, values: Tensor, mapping: Any, up: Up, turn:
         ax.view_init(20, -60 + turn, vertical_axis=up)
         middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, np.ptp(points, axis=0).max() / 2 or 1.0
         ax.set(**{f"{axis}lim": (m - half, m + half) for axis, m in zip("xyz", middle, strict=True)})
-        ax.set_box_aspect((1, 1, 1), zoom=1.5)
+        ax.set_box_aspect((1, 1, 1), zoom=1.4)
     else:
         ax.set_aspect("equal")
     ax.set_axis_off()

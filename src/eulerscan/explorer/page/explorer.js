@@ -27,7 +27,8 @@ class Explorer {
     this.data = data;
     this.inPlane = data.dim === 2;
     this.sweep = new Sweep(data.points, data.dim, data.levels, data.weights);
-    this.stage = new Stage(element("shape"), data, this.sweep);
+    this.stage = new Stage(element("shape"), data, this.sweep, data.map?.values);
+    if (data.map) this.describeMap();
     this.image = transformImage(data.transform, data.directions.length / data.dim, data.thresholds.length, data.limits);
     this.changed = { direction: true, height: true, view: true };
     this.describe();
@@ -54,7 +55,7 @@ class Explorer {
     element("name").textContent = data.name;
     element("facts").textContent = data.facts;
     element("azimuth-label").textContent = this.inPlane ? "Direction" : "Azimuth";
-    const colors = data.weighted ? `color: weight, ${this.stage.weights.map((w) => number(w)).join(" (dark) to ")} (bright)` : "";
+    const colors = data.weighted && !data.map ? `color: weight, ${this.stage.weights.map((w) => number(w)).join(" (dark) to ")} (bright)` : "";
     const controls = this.inPlane ? "" : "drag or use the arrow keys to rotate, scroll to zoom";
     element("shape-hint").textContent = [controls, colors].filter(Boolean).join("; ");
     const { low, high, clipped } = this.image, beyond = clipped ? `; values from ${number(low)} to ${number(high)}` : "";
@@ -73,6 +74,19 @@ class Explorer {
     for (const level of data.levels) row(level.name, `count-${level.rows}`);
   }
 
+  // Values of the vertices as colors, with their null beside them.
+  describeMap() {
+    const { map } = this.data;
+    for (const id of ["null", "shape-caption", "null-caption", "legend"]) element(id).hidden = false;
+    element("maps").classList.add("beside");
+    element("legend-sentence").textContent = map.sentence;
+    element("legend-low").textContent = number(map.low);
+    element("legend-high").textContent = number(map.high);
+    element("legend-bar").style.background = `linear-gradient(to right, ${GRAY_RED.join(", ")})`;
+    element("height").value = element("height").max; // the whole shape in full color
+    this.nullStage = new Stage(element("null"), this.data, this.sweep, map.null);
+  }
+
   change(...names) {
     if (!Object.values(this.changed).some(Boolean)) requestAnimationFrame(() => this.draw());
     for (const name of names) this.changed[name] = true;
@@ -87,8 +101,12 @@ class Explorer {
       this.row = this.nearest(direction);
     }
     const below = sweep.below(threshold);
-    if (changed.view) this.stage.render();
-    this.stage.highlight(direction, threshold, changed.direction);
+    const { yaw, pitch, zoom, coarse } = this.stage;
+    if (this.nullStage) Object.assign(this.nullStage, { yaw, pitch, zoom, coarse });
+    for (const stage of [this.stage, this.nullStage]) {
+      if (changed.view) stage?.render();
+      stage?.highlight(direction, threshold, changed.direction);
+    }
     this.curveLayout = drawCurve(element("curve"), this.jumps, data.radius, data.weighted);
     markCurve(element("curve"), this.curveLayout, threshold, sweep.euler[below]);
     this.transformLayout = drawTransform(element("transform"), this.image, {
@@ -140,6 +158,7 @@ class Explorer {
     new ResizeObserver(() => this.change("view")).observe(element("shape"));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       this.stage.restyle();
+      this.nullStage?.restyle();
       this.change("view");
     });
     if (!this.inPlane) this.listenToRotation();

@@ -11,8 +11,9 @@ function lying([x, y, z], up) {
 
 // The shape on its canvas. In space, the mouse and the arrow keys rotate the view.
 class Stage {
-  constructor(canvas, data, sweep) {
-    Object.assign(this, { canvas, data, sweep, raster: new Raster(), buffer: document.createElement("canvas") });
+  // With `values` of the vertices, colors encode these, from the low end of `data.map` to the high one.
+  constructor(canvas, data, sweep, values = null) {
+    Object.assign(this, { canvas, data, sweep, values, colored: data.weighted || values !== null, raster: new Raster(), buffer: document.createElement("canvas") });
     this.inPlane = data.dim === 2;
     this.level = Object.fromEntries(sweep.levels.map((level, l) => [level.rows, { ...level, tops: sweep.tops[l] }]));
     const count = (rows) => this.level[rows]?.count ?? 0;
@@ -31,7 +32,7 @@ class Stage {
   }
 
   restyle() {
-    Object.assign(this, colorTables(this.data.weighted));
+    Object.assign(this, colorTables(this.data.weighted, this.values !== null));
   }
 
   // Center of the bounding box, and the largest distance from it.
@@ -52,9 +53,21 @@ class Stage {
     this.extent = Math.sqrt(largest) || 1;
   }
 
-  // Colors that do not depend on the view: weights, or edges on a surface.
+  // Colors that do not depend on the view: values of the vertices, weights, or edges on a surface.
   assignTones() {
-    const { drawn, weighted } = this.data, flat = SHADES - 3;
+    const { drawn, weighted, map } = this.data, flat = SHADES - 3;
+    if (this.values) {
+      const fraction = (value) => Math.min(1, Math.max(0, (value - map.low) / (map.high - map.low)));
+      const tone = (...vertices) => {
+        const mean = vertices.reduce((sum, v) => sum + fraction(this.values[v]), 0) / vertices.length;
+        return Math.round(255 * mean) * SHADES + flat;
+      };
+      const corners = (rows, i) => Array.from({ length: rows }, (_, k) => this.level[rows].vertices[k * this.level[rows].count + i]);
+      for (const v of drawn.vertices) this.paint[1 + v] = tone(v);
+      for (const e of drawn.edges) this.paint[this.firstEdge + e] = tone(...corners(2, e));
+      for (const t of drawn.triangles) this.paint[this.firstTriangle + t] = tone(...corners(3, t));
+      return;
+    }
     let low = Infinity, high = -Infinity;
     const all = [this.sweep.weights, this.level[2]?.weights, this.level[3]?.weights];
     for (const weights of all) for (const w of weights ?? []) [low, high] = [Math.min(low, w), Math.max(high, w)];
@@ -112,7 +125,7 @@ class Stage {
   }
 
   drawTriangles() {
-    const { raster, projected, paint, firstTriangle, inPlane } = this, { weighted, drawn } = this.data;
+    const { raster, projected, paint, firstTriangle, inPlane, colored } = this, { drawn } = this.data;
     const triangles = drawn.triangles;
     if (!triangles.length) return;
     const { vertices, count } = this.level[3];
@@ -126,7 +139,7 @@ class Stage {
         const facing = z < 0 ? -1 : 1, length = Math.sqrt(x * x + y * y + z * z) || 1;
         const light = Math.max(0, facing * (-0.35 * x - 0.5 * y + 0.79 * z) / length);
         const id = firstTriangle + t, tone = paint[id] - paint[id] % SHADES;
-        paint[id] = tone + Math.round((weighted ? 0.5 + 0.5 * light : light) * (SHADES - 1));
+        paint[id] = tone + Math.round((colored ? 0.5 + 0.5 * light : light) * (SHADES - 1));
       }
       raster.triangle(projected, a, b, c, firstTriangle + t);
     }
