@@ -35,6 +35,7 @@ SHARED_NAMES = {
     "directions": "unit vectors, and fitting them",
     "distances": "computing, drawing and printing them",
     "groups": "testing and drawing them",
+    "evidence": "computing it, drawing it, and the command",
     "images": "objects of Pillow, and files",
     "training": "its loop, and drawing its curves",
     "plot": "drawing, and the command",

@@ -34,6 +34,7 @@ from ..grid import scale_of_step
 from ..io.colors import write_colored
 from ..kernels import operation
 
+CONFIG = ECTConfig(num_directions=100, num_thresholds=30, normalize="center")
 MEANING = (
     "How strongly the difference between the groups acts on each vertex, relative to its mean under permuted labels: "
     "1 is chance."
@@ -98,7 +99,7 @@ def evidence(
     *,
     permutations: int = 200,
     seed: int = 0,
-    config: ECTConfig = ECTConfig(num_directions=100, num_thresholds=30, normalize="center"),  # noqa: B008
+    config: ECTConfig = CONFIG,
 ) -> Evidence:
     """Where on the shapes do groups differ?
 
@@ -356,14 +357,14 @@ def write_evidence(
     Args:
         found: From :func:`evidence`.
         folder: Made if missing.
-        names: Name of each shape, for the files. Default: its number.
+        names: Name of each shape, for the files, without extension. Default: its number.
         format: Of the meshes: ``".ply"``, or ``".obj"`` and ``".glb"`` for shapes with triangles.
 
     Returns:
         The files.
     """
     folder, complex = Path(folder), found.shapes
-    names = [f"shape-{i}" for i in range(len(complex))] if names is None else [Path(name).stem for name in names]
+    names = [f"shape-{i}" for i in range(len(complex))] if names is None else list(names)
     if len(names) != len(complex):
         raise ValueError(f"names must have one name for each of {len(complex)} shapes, got {len(names)}.")
     if len(set(names)) < len(names):

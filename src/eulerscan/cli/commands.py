@@ -27,6 +27,7 @@ COMMANDS = {
     "transform": ("transform", "Transform shapes: one row of numbers per shape."),
     "distances": ("distances", "Compute the distances between all shapes."),
     "compare": ("compare", "Compare groups of shapes: tests, mean shapes, classification, and a report."),
+    "evidence": ("evidence", "Show where on the shapes groups differ: a score and a p-value for every vertex."),
     "reproduce": ("reproduce", "Run the experiments of the paper."),
 }
 

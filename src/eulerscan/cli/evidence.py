@@ -1,0 +1,78 @@
+"""``eulerscan evidence``: where on the shapes groups differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+from .._validation import positive
+from ..analysis.evidence import CONFIG, MEANING, write_evidence
+from ..analysis.evidence import evidence as find_evidence
+from ..config import ECTConfig
+from ..datasets.folder import read_labeled
+from ..explorer import MAX_SIMPLICES, ColorMap, write_page
+from ..plot.evidence import draw_evidence
+from ..plot.figures import save
+from ..plot.shapes import guess_up
+from .options import Input, Output, Overwrite, Quiet, print_failures
+
+Folder = Annotated[Positional[Path], arg(metavar="FOLDER")]
+
+
+def evidence(
+    folder: Folder,
+    /,
+    *,
+    output: Output,
+    permutations: int = 200,
+    seed: int = 0,
+    format: Literal["ply", "obj", "glb"] = "ply",
+    ect: ECTConfig = CONFIG,
+    input: Input = Input(),  # noqa: B008
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+) -> int:
+    """Show where on the shapes groups differ: a score and a p-value for every vertex.
+
+    Groups are the subfolders, or the column --label of a table. The shapes need a common orientation, but no landmarks and no
+    common mesh. The output folder gets a colored mesh of every shape and of its null, the same under permuted labels; tables
+    of vertices and regions; a figure; and an interactive page of one shape of each group.
+    Files that cannot be read are reported and left out, and the exit code is then 1.
+
+    Example: `eulerscan evidence skulls/ -o evidence/`
+
+    Args:
+        folder: A folder with a subfolder for each group, or any folder with --table and --label.
+        output: Folder for the results.
+        permutations: Number of permutations of the labels. The smallest p-value is 1 / (1 + permutations).
+        seed: Seed of the permutations.
+        format: Format of the meshes. Graphs and point clouds need ply.
+        ect: How shapes are transformed. By default they are centered and keep their size.
+        input: Which files are read, and how.
+    """
+    positive(permutations, "--permutations")
+    if output.exists() and not output.is_dir():
+        raise NotADirectoryError(f"--output must be a folder, got the file {output}.")
+    if (output / "vertices.csv").exists() and not overwrite:
+        raise FileExistsError(f"{output / 'vertices.csv'} exists already. Use --overwrite to replace it.")
+    labeled = read_labeled(folder, table=input.table, label=input.label, only=input.only, cache=input.cache, **input.options())
+    if len(set(labeled.classes)) < 2:
+        print_failures(labeled.failures)
+        raise ValueError(f"{folder} must have at least two groups, each in a subfolder, got {len(set(labeled.classes))}.")
+    found = find_evidence(labeled.shapes, labeled.classes, permutations=permutations, seed=seed, config=ect)
+    names = [path.relative_to(folder).with_suffix("").as_posix().replace("/", "-") for path in labeled.paths]
+    write_evidence(found, output, names, format=f".{format}")
+    if found.shapes.dim in (2, 3):
+        up = guess_up(labeled.paths[0])
+        save(draw_evidence(found, names=names, up=up), output / "evidence.png")
+        for group in dict.fromkeys(labeled.classes):
+            i = labeled.classes.index(group)
+            if sum(found.shapes[i].counts) <= MAX_SIMPLICES:
+                page = output / f"{names[i]}.html"
+                write_page(found.shapes[i], page, name=names[i], up=up, colors=ColorMap.of_evidence(found, i))
+    if not quiet:
+        sure = {region.shape for region in found.regions if region.p_value <= 0.05}
+        print(f"{output}: {len(names)} shapes; {len(sure)} have a region with p <= 0.05. {MEANING}")
+    return print_failures(labeled.failures)
