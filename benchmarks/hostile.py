@@ -2,9 +2,9 @@
 
     python benchmarks/hostile.py [--only TEXT]
 
-Every file is read in a process of its own. The table has the seconds, the MB beyond the process before, and the answer: the shape, or
-the error, which must name the file. The exit code is 1 if a file takes more than 2 s (text of 10 MB: 5 s) or 500 MB, or if its
-answer is not of the expected kind.
+Every file is read in a process of its own. The table has the seconds of CPU time, so that other processes do not count, the MB beyond
+the process before, and the answer: the shape, or the error, which must name the file. The exit code is 1 if a file takes more than
+2 s (text of 10 MB: 5 s) or 500 MB, or if its answer is not of the expected kind.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # a process with threads cannot fork
+os.environ.setdefault("EULERSCAN_MAX_BYTES", "4e9")  # the default on a machine with 16 GB
 
 import networkx
 import numpy as np
@@ -80,7 +81,11 @@ TRIANGLE = "0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
 # Text whose parser took quadratic time.
 for size, label in ((20_000, ""), (TEXT, " 10 MB")):
     content(f"list.ply{label}", "error", lambda size=size: PLY + "property list" + " " * size + "x\nend_header\n" + TRIANGLE)
-    content(f"lines.ply{label}", "error", lambda size=size: PLY + repeated(LIST, size) + "end_header\n" + TRIANGLE)
+    content(
+        f"lines.ply{label}",
+        "error" if label else "result",
+        lambda size=size: PLY + repeated(LIST, size) + "end_header\n" + TRIANGLE,
+    )
     content(
         f"comments.ply{label}",
         "result",
@@ -92,7 +97,7 @@ for size, label in ((20_000, ""), (TEXT, " 10 MB")):
     for extension in ("txt", "xyz", "csv"):
         content(f"tabs.{extension}{label}", "result", lambda size=size: "1" + "\t" * size + "2\n3\t4\n")
         content(f"quotes.{extension}{label}", "error", lambda size=size: '"' * size + "\n")
-        content(f"commas.{extension}{label}", "error", lambda size=size: "1" + ", \t" * (size // 3) + "\n")
+        content(f"commas.{extension}{label}", "result", lambda size=size: "1" + ", \t" * (size // 3) + "\n")
     content(f"words.obj{label}", "error", lambda size=size: "v 0 0 0\n" * (size // 16) + f"v 0 0 {'1' * (size // 2)}\n")
     content(
         f"faces.obj{label}",
@@ -176,15 +181,19 @@ def gltf_chain(length: int) -> str:
     return json.dumps(scene(nodes=[*nodes, {"mesh": 0}], buffers=[{"uri": "data:;base64," + "A" * 48, "byteLength": 36}]))
 
 
-def npz(compress: bool = True, **sizes: int) -> bytes:
+def npz(**sizes: int) -> bytes:
     """An NPZ file of zeros, so many bytes each."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name, size in sizes.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": (size // 2, 2)})
-                for _ in range(size // 2**24):
-                    file.write(b"\0" * 2**24)
+            header = io.BytesIO()
+            np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (size // 2, 2)})
+            packer = zlib.compressobj(9, wbits=-15)
+            packed = packer.compress(header.getvalue()) + packer.flush(zlib.Z_FULL_FLUSH)
+            zeros = packer.compress(bytes(2**24)) + packer.flush(zlib.Z_FULL_FLUSH)  # valid again and again
+            archive.writestr(f"{name}.npy", packed + zeros * (size >> 24) + packer.flush())
+            info = archive.getinfo(f"{name}.npy")
+            info.compress_type, info.file_size = zipfile.ZIP_DEFLATED, header.tell() + (size >> 24 << 24)
     return buffer.getvalue()
 
 
@@ -205,12 +214,14 @@ def compressed_npz() -> bytes:
 
 
 BOMB = "<!DOCTYPE g [<!ENTITY a0 'aaaaaaaaaa'>" + "".join(f"<!ENTITY a{i} '{f'&a{i - 1};' * 10}'>" for i in range(1, 10)) + "]>"
-content("white.png 3000", "result", lambda: png(3000, 3000))
-content("white.png 13000", "result", lambda: png(13_000, 13_000))
+content("white.png 3000", "result", lambda: png(3000, 3000, bits=1))
+content("white.png 13000", "result", lambda: png(13_000, 13_000, bits=1))
+content("gray.png 13000", "result", lambda: png(13_000, 13_000))
+content("black.png 13000", "error", lambda: png(13_000, 13_000, row=b"\0"))
 content("mask.png 13000", "result", lambda: png(13_000, 13_000, bits=1, row=b"\0" * 500 + b"\xff" * 600 + b"\0" * 525))
 content("claims.png 60000", "error", lambda: png(60_000, 1)[:16] + struct.pack(">II", 60_000, 60_000) + png(60_000, 1)[24:])
 content("color.png 13000", "error", lambda: png(13_000, 13_000, color=6, row=b"\xff\xff\xff\x80"))
-content("dots.png 3000", "error", lambda: png(3000, 3000, bits=1, row=b"\xaa"))
+content("stripes.png 13000", "error", lambda: png(13_000, 13_000, bits=1, row=b"\xaa"))
 content("pages.tif", "error", lambda: tiff(3000, 3000, 200))
 content("pages.tif small", "result", lambda: tiff(30, 30, 200))
 content("accessor.glb", "error", lambda: glb(scene(accessors=[{"componentType": 5126, "count": 600_000_000, "type": "VEC3"}])))
@@ -220,7 +231,7 @@ content(
     lambda: glb(scene(accessors=[{"bufferView": 0, "componentType": 5126, "count": 600_000_000, "type": "VEC3"}])),
 )
 content("cycle.glb", "error", lambda: glb(scene(nodes=[{"children": [0]}])))
-content("nodes.glb", "error", lambda: glb(scene(scenes=[{"nodes": list(range(400_000))}], nodes=[{"mesh": 0}] * 400_000)))
+content("nodes.glb 10 MB", "error", lambda: glb(scene(scenes=[{"nodes": list(range(400_000))}], nodes=[{"mesh": 0}] * 400_000)))
 content("names.npz 6 GB", "error", lambda: npz(points=2**20, faces=6 * 2**30))
 content("points.npz 16 GB", "error", lambda: npz(points=16 * 2**30))
 content("claims.npy", "error", lambda: npy(shape="(100000000000, 3)"))
@@ -383,13 +394,13 @@ def measure(path: Path, read: Callable[[Path], Any], results: Any) -> None:
     """In a process of its own: read, and report seconds, MB, the kind of answer and the answer."""
     resource.setrlimit(resource.RLIMIT_AS, (16 * 2**30, 16 * 2**30))
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
-    before, start = memory("VmRSS"), time.perf_counter()
+    before, start = memory("VmRSS"), time.process_time()
     try:
         answer = read(path)
         kind, text = "result", str(answer[1] if isinstance(answer, tuple) else answer)
     except Exception as error:
         kind, text = type(error).__name__, f"{error}"
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     results.send((seconds, memory("VmHWM") - before, kind, text))
 
 

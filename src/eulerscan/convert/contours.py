@@ -43,7 +43,8 @@ def polygons(mask: _Array, values: _Array | None = None, level: float = 0.5) -> 
         >>> polygon.outer.min(axis=0).round(2).tolist(), polygon.outer.max(axis=0).round(2).tolist(), len(polygon.holes)
         ([-0.0, -0.0], [7.0, 7.0], 1)
     """
-    padded = np.pad(np.asarray(mask, np.bool_).view(np.uint8), 1)
+    padded = np.zeros((mask.shape[0] + 2, mask.shape[1] + 2), np.uint8)
+    padded[1:-1, 1:-1] = mask
     inside, outside, bounds = compiled(_trace)(padded)
     if not len(inside):
         return []

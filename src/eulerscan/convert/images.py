@@ -111,7 +111,7 @@ def from_image(
         invert=invert,
     )
     if not len(complex.points):
-        values = _values(array, invert)
+        values = _values(np.array([array.min(), array.max()]), invert) if array.size else np.empty(0)
         found = f"values from {values.min():.4g} to {values.max():.4g}" if values.size else "no pixels"
         bound, inverted = _threshold(threshold, weighted), " of the inverted image" * invert
         hint = "" if invert else " Use invert=True for dark shapes."
@@ -326,7 +326,7 @@ def outline_bytes(
 ) -> int:
     """An estimate of the memory in bytes that the simplices of an image take, for arguments of :func:`from_image`."""
     if isinstance(resize, int):
-        return min(image.size, resize**image.ndim) * PIXEL_BYTES[image.ndim]
+        return int(min(image.size, resize**image.ndim)) * PIXEL_BYTES[image.ndim]
     if (most := image.size * PIXEL_BYTES[image.ndim]) <= max_bytes():  # of small images nothing is counted
         return most
     mask = _above(image[None], _threshold(threshold, weighted), invert)[0]
@@ -386,6 +386,13 @@ def _above(array: _Array, bound: float, invert: bool) -> _Array:
     """``values > bound``, in blocks: an image of 13,000 x 13,000 pixels would take 1.4 GB in floating point."""
     if array.dtype == np.bool_ and not invert and 0 <= bound < 1:
         return array
+    if array.dtype == np.uint8:  # values ascend with the levels, or descend if inverted
+        levels = np.arange(256, dtype=np.uint8)
+        foreground = levels[_values(levels, invert) > bound]
+        if not len(foreground):
+            return np.zeros(array.shape, np.bool_)
+        mask: _Array = array <= foreground[-1] if invert else array >= foreground[0]
+        return mask
     flat, above = array.reshape(-1), np.empty(array.size, dtype=bool)
     for i in range(0, array.size, _BLOCK):
         above[i : i + _BLOCK] = _values(flat[i : i + _BLOCK], invert) > bound

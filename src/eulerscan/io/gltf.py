@@ -25,6 +25,7 @@ _Array = np.ndarray[Any, Any]
 _Tree = dict[str, Any]  # the header, as JSON
 _GLB, _CHUNK = struct.Struct("<4sII"), struct.Struct("<I4s")
 _COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
+_USED = {"POSITION", "indices"}
 _POINTS, _LINES, _LINE_LOOP, _LINE_STRIP, _TRIANGLES, _STRIP, _FAN = range(7)
 
 
@@ -43,19 +44,29 @@ def read_gltf(file: File, *, merge: bool = True, dtype: torch.dtype | None = Non
 
 
 def _parts(file: File) -> list[Part]:
-    """The geometries of the scene, once for each node that shows them."""
+    """The primitives of the scene, each at all nodes that show it."""
     tree, binary = _chunks(file.content) if file.format == "glb" else (json.loads(file.content), None)
-    meshes, places = tree.get("meshes", []), list(_nodes(tree))
-    shown = {mesh for mesh, _ in places}
+    matrices: dict[int, list[_Array]] = {}
+    for mesh, matrix in _nodes(tree):
+        matrices.setdefault(mesh, []).append(matrix)
+    meshes = {mesh: tree["meshes"][mesh]["primitives"] for mesh in matrices}
     # Before anything is read: many nodes may show one mesh, and many meshes share one array.
-    check_bytes(sum(_bytes(tree, meshes[mesh]) for mesh, _ in places), f"a scene of {len(places)} nodes")
+    needed = sum(len(matrices[mesh]) * _bytes(tree, primitives) for mesh, primitives in meshes.items())
+    check_bytes(needed, f"a scene of {sum(map(len, matrices.values()))} nodes")
     buffers = _Buffers(tree, binary, Path(file.path).parent)
-    read = {mesh: [_primitive(tree, buffers, item) for item in meshes[mesh]["primitives"]] for mesh in shown}
     return [
-        part._replace(vertices=part.vertices @ matrix[:3, :3].T + matrix[:3, 3])
-        for mesh, matrix in places
-        for part in read[mesh]
+        _placed(_primitive(tree, buffers, primitive), np.stack(matrices[mesh]))
+        for mesh, primitives in meshes.items()
+        for primitive in primitives
     ]
+
+
+def _placed(part: Part, matrices: _Array) -> Part:
+    """A geometry at several places, given by matrices ``[n, 4, 4]``."""
+    vertices = part.vertices @ matrices[:, :3, :3].transpose(0, 2, 1) + matrices[:, None, :3, 3]
+    first = len(part.vertices) * np.arange(len(matrices))[:, None]
+    edges, triangles = ((columns[:, None] + first).reshape(len(columns), -1) for columns in (part.edges, part.triangles))
+    return Part(vertices.reshape(-1, 3), edges, triangles)
 
 
 def _chunks(content: bytes) -> tuple[_Tree, bytes]:
@@ -85,7 +96,8 @@ def _nodes(tree: _Tree) -> Iterator[tuple[int, _Array]]:
             raise ValueError(f"node {index} must occur once in the scene.")
         seen.add(index)
         node = nodes[index]
-        matrix = parent @ _matrix(node)
+        moves = not node.keys().isdisjoint(("matrix", "translation", "rotation", "scale"))
+        matrix = parent @ _matrix(node) if moves else parent
         if "mesh" in node:
             yield node["mesh"], matrix
         pending += [(child, matrix) for child in reversed(node.get("children", []))]
@@ -110,14 +122,11 @@ def _matrix(node: _Tree) -> _Array:
     return matrix
 
 
-def _bytes(tree: _Tree, mesh: _Tree) -> int:
-    """Memory for the vertices and indices of a mesh, three times in 64 bits."""
-    counts = [tree["accessors"][i]["count"] for primitive in mesh["primitives"] for i in _accessors(primitive)]
-    return 1000 + sum(3 * 3 * 8 * count for count in counts)
-
-
-def _accessors(primitive: _Tree) -> list[int]:
-    return [primitive["attributes"]["POSITION"], *([primitive["indices"]] if "indices" in primitive else [])]
+def _bytes(tree: _Tree, primitives: list[_Tree]) -> int:
+    """Memory for the vertices and indices of a mesh, ten times in 64 bits, as the complex of them needs."""
+    items = [item for primitive in primitives for item in (primitive["attributes"], primitive)]
+    used = [item[key] for item in items for key in _USED & item.keys()]
+    return 1000 * len(primitives) + sum(10 * 3 * 8 * int(tree["accessors"][index]["count"]) for index in used)
 
 
 def _primitive(tree: _Tree, buffers: _Buffers, primitive: _Tree) -> Part:

@@ -26,8 +26,11 @@ def read_image(file: File, *, invert: bool = False, dtype: torch.dtype | None = 
     """The foreground of an image, or of the volume in a multi-page TIFF file. Options as in :func:`from_image`."""
     check_bool(invert, "invert")
     image = stack_pages(_pages(file, invert))
-    if image.size > LARGE and (mask := plain_mask(image, invert=invert, **options)) is not None and mask.any():
-        image, invert, options = mask, False, {**options, "threshold": None}
+    if image.size > LARGE and (mask := plain_mask(image, invert=invert, **options)) is not None:
+        if mask.any():
+            image, invert, options = mask, False, {**options, "threshold": None}
+        else:
+            image = np.array([[image.min(), image.max()]])  # the error names them
     size = " x ".join(map(str, image.shape))
     check_bytes(outline_bytes(image, invert=invert, **options), f"the outline of an image of {size} pixels")
     complex = from_image(image, invert=invert, **options)

@@ -257,9 +257,9 @@ def _wide_columns(titles: Sequence[str]) -> tuple[list[str], int]:
     repeated: Counter[tuple[int, str]] = Counter()
     for title in titles:
         if match := _COLUMN.fullmatch(title):
-            axis, number, before, after = match["axis"], match["number"], match["before"], match["after"]
-            key = (int(number or before), axis or after)
-            repeated.update([key] if key in found else [])
+            key = (int(match["number"] or match["before"]), match["axis"] or match["after"])
+            if key in found:
+                repeated[key] += 1
             found[key] = title
     numbers, axes = sorted({number for number, _ in found}), sorted({axis for _, axis in found})
     if len(numbers) < 2 or axes[:2] != ["x", "y"] or {"x", "y"} <= set(titles):

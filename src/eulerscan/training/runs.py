@@ -88,9 +88,11 @@ def load(folder: Path) -> tuple[Classifier, RunConfig]:
     config = RunConfig.read(folder / "config.json")
     weights, result = folder / "model.safetensors", folder / "result.json"
     least, most = config.model.parameter_bounds(config.dim, len(config.classes))  # the configuration may claim any size
-    if weights.is_file() and 2 * least > (size := weights.stat().st_size):  # two bytes in half precision
-        raise ValueError(f"{folder / 'config.json'} claims at least {least} parameters, but {weights.name} has {size} bytes.")
-    if most > MANY:
+    if most > MANY and weights.is_file():
+        if 2 * least > (size := weights.stat().st_size):  # two bytes each in half precision
+            raise ValueError(
+                f"{folder / 'config.json'} claims {least} or more parameters, but {weights.name} has {size} bytes."
+            )
         try:
             with torch.device("meta"):  # without memory
                 sizes = config.model.build(config.dim, len(config.classes))
