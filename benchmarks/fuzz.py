@@ -119,6 +119,7 @@ def valid_files() -> dict[str, bytes]:
         "ring.tiff": picture("tiff"),
         "packed.tif": picture("tiff", compression="tiff_lzw"),
         "volume.tif": saved(pages[0].save, format="tiff", save_all=True, append_images=pages[1:]),
+        "smooth.png": saved(Image.fromarray(ring.repeat(6, 0).repeat(6, 1)).save, format="png"),  # large enough for contours
         "color.png": saved(Image.fromarray(np.stack([ring] * 4, axis=2)).save, format="png"),
     }
 
@@ -421,7 +422,7 @@ def fuzz_files(numbers: Iterable[int], seed: int, keep: Path, limits: Limits) ->
     for name, content in originals.items():
         path = keep / name
         path.write_bytes(content)
-        es.read(path)  # raises if a file is not valid before it is mutated
+        es.read(path)  # raises if a file is not valid before it is mutated; compiles what the readers use
         path.unlink()
     with tempfile.TemporaryDirectory(dir=keep) as folder, closing(progress_bar(len(numbers), "files")) as bar:
         for number in numbers:
