@@ -26,7 +26,8 @@ class ECTCurves(Classifier):
     Args:
         layer: The transform.
         num_classes: Number of logits.
-        channels: Output channels of the convolutions. Each halves the number of thresholds, and is followed by batch normalization and a ReLU.
+        channels: Output channels of the convolutions. Each halves the number of thresholds, and is followed by batch
+            normalization and a ReLU.
         hidden: Sizes of the hidden layers.
         dropout: Dropout probability before each layer after pooling.
         directed: Whether the coordinates of the direction are channels of its curve.

@@ -1,0 +1,109 @@
+"""Choosing a classifier by the data."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from eulerscan.datasets import load
+from eulerscan.datasets.splits import fold
+from eulerscan.nn.models import ECTSVM
+from eulerscan.training import ModelConfig, RunConfig, TrainingConfig, loop, train
+from eulerscan.training.auto import candidates, choose, majority
+from eulerscan.training.runs import load as load_run
+
+SOURCE = {"name": "manifolds", "options": {"num_shapes": 40, "num_points": 30}}
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    return load("manifolds", **SOURCE["options"])
+
+
+def small(dataset):
+    """Quick candidates."""
+    return candidates(dataset, ModelConfig(num_directions=8, num_thresholds=16), TrainingConfig(epochs=2, seed=3))
+
+
+def test_candidates_follow_from_the_data_and_keep_what_is_given(clouds):
+    found = small(clouds)
+    assert [name for name, _, _ in found] == ["svm", "curves", "curves-invariant"]
+    assert all((model.num_directions, model.num_thresholds) == (8, 16) for _, model, _ in found)
+    assert all((training.epochs, training.seed, training.batch_size) == (2, 3, 16) for _, _, training in found)
+    assert {model.divide_by for _, model, _ in found} == {None}
+    letters = candidates(replace(clouds, shapes=clouds.shapes.with_points(clouds.shapes.points)))
+    assert letters[0].model.num_directions == 64
+    flat = clouds.shapes.select(torch.arange(len(clouds)))
+    plane = replace(clouds, shapes=type(flat)(flat.points[:, :2], batch=flat.batch))
+    assert [name for name, _, _ in candidates(plane)] == ["svm", "svm-spectrum", "curves", "curves-invariant"]
+
+
+def test_the_best_on_validation_is_kept_as_a_run(clouds, tmp_path):
+    choice = choose(tmp_path / "seed-3", clouds, SOURCE, small(clouds))
+    best = max(score["validation"] for score in choice.scores.values())
+    assert choice.scores[choice.kept]["validation"] == best
+    assert json.loads((tmp_path / "seed-3" / "choice.json").read_text())["kept"] == choice.kept
+    model, config = load_run(tmp_path / "seed-3")
+    assert config == RunConfig.of(clouds, SOURCE, *next(c[1:] for c in small(clouds) if c.name == choice.kept))
+    test = loop.evaluate(model, clouds, "test")
+    assert 100 * test.accuracy == pytest.approx(choice.scores[choice.kept]["test"])
+
+
+def test_finished_candidates_are_not_repeated(clouds, tmp_path, monkeypatch):
+    first = choose(tmp_path / "seed-3", clouds, SOURCE, small(clouds))
+
+    def fail(*args, **options):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr("eulerscan.training.runs.train", fail)
+    assert choose(tmp_path / "seed-3", clouds, SOURCE, small(clouds), resume=True) == first
+    with pytest.raises(FileExistsError, match="already holds a run"):
+        choose(tmp_path / "seed-3", clouds, SOURCE, small(clouds))
+
+
+def test_an_svm_is_a_run_like_the_others(clouds, tmp_path):
+    config = ModelConfig(model="svm", num_directions=8, num_thresholds=16)
+    model = config.build(3, 4)
+    trained = train(model, clouds, TrainingConfig(), tmp_path)
+    assert isinstance(model, ECTSVM)
+    assert trained.history[0]["val_accuracy"] > 50
+    assert (tmp_path / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("name", ["curves", "cnn"])
+def test_fixed_transforms_give_the_same_weights_to_the_bit(clouds, name, monkeypatch):
+    states = []
+    for most in (0, 2**28):
+        monkeypatch.setattr(loop, "MOST_FIXED", most)
+        model = ModelConfig(model=name, num_directions=16, num_thresholds=16, learn_directions=False).build(3, 4)
+        before = sum(
+            layer_calls(model, monkeypatch, lambda one=model: train(one, clouds, TrainingConfig(epochs=2, batch_size=16)))
+        )
+        states.append((before, model.state_dict()))
+    (many, one), (few, two) = states
+    assert few < many
+    assert all(torch.equal(one[key], two[key]) for key in one)
+
+
+def layer_calls(model, monkeypatch, call):
+    """How often the layer transforms shapes."""
+    calls = []
+    hook = model.layer.register_forward_hook(lambda *_: calls.append(1))
+    call()
+    hook.remove()
+    return calls
+
+
+def test_folds_test_every_shape_once(clouds):
+    splits = [fold(clouds.labels, number, 5, seed=1) for number in range(5)]
+    assert torch.equal(torch.cat([split["test"] for split in splits]).sort().values, torch.arange(len(clouds)))
+    for split in splits:
+        assert len(torch.cat([*split.values()]).unique()) == len(clouds)
+        assert torch.bincount(clouds.labels[split["test"]]).tolist() == [8] * 4
+    with pytest.raises(ValueError, match="number must be from 0 to 4"):
+        fold(clouds.labels, 5, 5)
+
+
+def test_the_majority_is_that_of_the_training_shapes(clouds):
+    assert majority(clouds) == 25.0
