@@ -322,6 +322,13 @@ def test_folders_are_groups_and_the_order_is_written(run, folder, tmp_path):
     assert sorted(row["name"] for row in rows) == sorted(matrix(tmp_path / "d.csv")[0])
     assert all(row["group"] == row["name"].split("/")[0] for row in rows)
     assert sum(a["group"] != b["group"] for a, b in pairwise(rows)) == 1
+    (tmp_path / "shapes.csv").write_text(
+        "name,size\n" + "".join(f"{row['name']},{'ab'[i % 2]}\n" for i, row in enumerate(rows))
+    )
+    table = ["--table", tmp_path / "shapes.csv", "--label", "size"]
+    run("distances", folder, "-o", tmp_path / "t.csv", "--plot", tmp_path / "t.pdf", *table)
+    labeled = list(csv.DictReader((tmp_path / "t.order.csv").read_text().splitlines()))
+    assert [row["group"] for row in labeled] == ["ab"[i % 2] for i in range(9)]
     _, err = run("distances", folder, "-o", tmp_path / "e.csv", "--plot", tmp_path / "d.svg", status=2)
     assert "d.order.csv exists already" in err
     _, err = run("distances", folder, "-o", tmp_path / "f.order.csv", "--plot", tmp_path / "f.png", status=2)

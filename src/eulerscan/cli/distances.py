@@ -62,7 +62,8 @@ def distances(
             folder of parts.
         output: CSV file for the matrix, with the names in its first row and column.
         plot: Figure of the matrix, with similar shapes next to each other, and of the tree of clusters: .png, .pdf or .svg.
-            Shapes of several folders have a strip of colors. Their order is written to a table beside it, NAME.order.csv.
+            Several groups, the folders or those of --label, have a strip of colors. The order of the shapes is written to a
+            table beside it, NAME.order.csv.
         p: At least 1; inf is the largest difference at any height in any direction.
         align: Rotate the second of two shapes to where it is closest to the first. In the plane, all rotations by multiples of
             the angle between directions are tried. In space, many rotations are tried, so the result is an upper bound. This
@@ -91,6 +92,7 @@ def distances(
         if align:
             check_align(settings)
         listing = find_files(files, input=input, exclude=written, sort=True, quiet=quiet)
+        group_of = input.groups(listing)
         with closing(progress_bar(len(listing.names), "transforming", hidden=quiet)) as bar:
             found, report = transform_all(listing, settings, progress=bar)
         warn_beyond_radius(report.num_beyond, ect.largest_height)
@@ -118,7 +120,8 @@ def distances(
         partial.write_text(comma_separated(["name", *found.names], rows), encoding="utf-8")
     if plot is not None:
         label = f"L{'∞' if math.isinf(p) else f'{p:g}'} distance{' after alignment' if align else ''}"
-        save_distances(matrix, found.names, plot, label=label)
+        groups = None if transformed else [group_of.get(name, "(none)") for name in found.names]
+        save_distances(matrix, found.names, plot, groups=groups, label=label)
     if checkpoint is not None:
         checkpoint.remove()
     if not quiet:

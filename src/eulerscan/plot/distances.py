@@ -35,7 +35,7 @@ def save_distances(
 ) -> Path:
     """Save :func:`draw_distances` and, beside it, a table of the shapes in its order. Returns the path of the table."""
     found, table = cluster(distances), order_path(path)
-    groups = folders(names) if groups is None else groups
+    groups = folders(names) if groups is None else groups if len(set(groups)) > 1 else None
     picture = draw_distances(distances, names, groups=groups, label=label, clustering=found)
     if len(names) > MAX_NAMES:
         picture.axes[1].set_xlabel(f"{len(names)} shapes, in the order of the dendrogram; names in {table.name}")

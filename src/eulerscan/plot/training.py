@@ -49,7 +49,8 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
         titles = [config.classes[label] for label in present]
         figures["transforms"] = _draw_transforms(model.layer, dataset, chosen, titles)
     for name, picture in figures.items():
-        save(picture, folder / f"{name}.png", dpi=150)
+        for extension in ("png", "pdf"):
+            save(picture, folder / f"{name}.{extension}", dpi=150)
 
 
 def _draw_transforms(layer: ECTLayer, dataset: Dataset, chosen: Sequence[int], titles: Sequence[str]) -> Figure:
