@@ -340,6 +340,8 @@ def test_training_has_a_curve_per_metric(validated):
     record = {"epoch": 1, "loss": 0.5} | ({"val_loss": 0.6, "val_accuracy": 90.0} if validated else {})
     ax = plot.plot_training([record, record | {"epoch": 2}], axes())
     assert len(ax.lines) == 1 + validated
+    assert ax.get_ylim()[0] == 0
+    assert ax.get_ylim()[1] > (0.65 if validated else 0.54)
     assert ax.get_legend().get_texts()[0].get_text() == "training loss"
 
 

@@ -110,8 +110,7 @@ def plot_training(history: Sequence[Mapping[str, Any]], ax: Axes | None = None) 
         ax.legend(lines, [str(line.get_label()) for line in lines], frameon=False, ncols=len(lines), **above)
     else:
         ax.legend(frameon=False)
-    ax.margins(y=0.1)
-    ax.set_ylim(bottom=0)
+    ax.set_ylim(0, 1.1 * max(ax.get_ylim()))
     return ax
 
 
