@@ -5,7 +5,7 @@ from .alignment import Alignment, circular_distance, rotation_distance
 from .attribution import Attribution, attribute
 from .comparison import Comparison, compare
 from .distances import distance, distance_matrix, exact_distance
-from .evidence import Evidence, Region, evidence
+from .evidence import Evidence, Region, evidence, write_evidence
 from .groups import distance_regression, energy_test, pairwise_tests, permanova, permdisp
 from .means import fit_shape
 from .ordination import mds, pca
@@ -36,4 +36,5 @@ __all__ = [
     "permanova",
     "permdisp",
     "rotation_distance",
+    "write_evidence",
 ]

@@ -1,0 +1,107 @@
+"""``eulerscan evidence``, and the files and figures of evidence."""
+
+import csv
+
+import pytest
+import torch
+import trimesh
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+import eulerscan as es
+from eulerscan.analysis import evidence, write_evidence
+from eulerscan.cli.main import main
+from eulerscan.io import write
+from eulerscan.plot import draw_evidence
+from eulerscan.testing import known_shapes
+
+CONFIG = es.ECTConfig(20, 16, normalize="center")
+
+
+def spheres(count: int) -> es.Complex:
+    """Noisy spheres, every other one with a dent at the top."""
+    sphere = known_shapes()["sphere"].complex
+    generator = torch.Generator().manual_seed(0)
+    found = []
+    for i in range(count):
+        points = sphere.points * (1 + 0.02 * torch.randn(len(sphere.points), 1, generator=generator, dtype=torch.float64))
+        points[points[:, 2] > 0.8] *= 0.5 if i % 2 else 1.0
+        found.append(sphere.with_points(points))
+    return es.collate(found)
+
+
+def table(path):
+    return list(csv.DictReader(path.read_text("utf-8").splitlines()))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    shapes = spheres(20)
+    for i in range(20):
+        place = tmp_path / "shapes" / ("dented" if i % 2 else "round")
+        place.mkdir(parents=True, exist_ok=True)
+        write(shapes[i].to(torch.float32), place / f"{i}.ply")
+    return tmp_path / "shapes"
+
+
+def run(*words) -> int:
+    with pytest.raises(SystemExit) as exit:
+        main([str(word) for word in words])
+    return int(exit.value.code or 0)
+
+
+def test_the_command_writes_meshes_tables_a_figure_and_pages(folder, tmp_path, capsys):
+    output = tmp_path / "out"
+    words = ("evidence", folder, "-o", output, "--permutations", "39", "--num-directions", "20", "--num-thresholds", "16")
+    assert run(*words) == 0
+    assert "1 is chance" in capsys.readouterr().out
+    names = {path.name for path in output.iterdir()}
+    assert {"vertices.csv", "regions.csv", "legend.txt", "evidence.png", "dented-1.html", "round-0.html"} <= names
+    assert sum(name.endswith(".ply") for name in names) == 40
+    rows = table(output / "vertices.csv")
+    dented = [row for row in rows if row["shape"] == "dented-1"]
+    best = max(dented, key=lambda row: float(row["score"]))
+    assert float(best["z"]) > 0
+    top = [float(row["p_value"]) for row in dented if float(row["z"]) > 0.2]
+    bottom = [float(row["p_value"]) for row in dented if float(row["z"]) < -0.2]
+    assert min(top) == pytest.approx(1 / 40)
+    assert sum(top) / len(top) < 0.5 * sum(bottom) / len(bottom)
+    assert {row["group"] for row in rows} == {"dented", "round"}
+    assert run(*words) != 0  # it exists
+    assert run(*words, "--overwrite") == 0
+
+
+def test_a_folder_without_groups_is_an_error(tmp_path, capsys):
+    (tmp_path / "one").mkdir()
+    write(spheres(1).to(torch.float32), tmp_path / "one" / "a.ply")
+    assert run("evidence", tmp_path, "-o", tmp_path / "out") != 0
+    assert "two groups" in capsys.readouterr().err
+
+
+def test_files_of_evidence(tmp_path):
+    found = evidence(spheres(8), [0, 1] * 4, permutations=19, config=CONFIG)
+    files = write_evidence(found, tmp_path, format=".glb")
+    assert {path.name for path in files} == {path.name for path in tmp_path.iterdir()}
+    colors = trimesh.load(tmp_path / "shape-1.glb", force="mesh").visual.vertex_colors
+    assert int(colors[:, 0].astype(int).max() - colors[:, 1].astype(int).min()) > 100
+    listed = table(tmp_path / "regions.csv")
+    assert len(listed) == len(found.regions)
+    assert listed[0]["vertices"].split()[0] == str(int(found.regions[0].vertices[0]) % (len(found.scores) // 8))
+    with pytest.raises(ValueError, match="names"):
+        write_evidence(found, tmp_path, ["a"])
+
+
+@pytest.mark.parametrize("kind", ["surfaces", "outlines", "clouds", "discs"])
+def test_figures_show_the_evidence_beside_its_null(kind):
+    shapes = spheres(4)
+    if kind != "surfaces":
+        known = known_shapes()["disc" if kind == "discs" else "cycle"].complex
+        noise = torch.Generator().manual_seed(0)
+        base = es.Complex(known.points) if kind == "clouds" else known
+        moved = [base.points + 0.1 * torch.randn(base.points.shape, generator=noise, dtype=torch.float64) for _ in range(4)]
+        shapes = es.collate([base.with_points(points) for points in moved])
+    found = evidence(shapes, ["a", "b"] * 2, permutations=19, config=CONFIG)
+    picture = draw_evidence(found, truth=torch.zeros(len(found.scores), dtype=torch.bool))
+    FigureCanvasAgg(picture).draw()
+    titles = [ax.get_title() for ax in picture.axes if ax.get_title()]
+    assert [title for title in titles if "behind" not in title] == ["truth", "evidence", "null: permuted labels"]
+    assert "chance" in picture.axes[-1].get_xlabel()
