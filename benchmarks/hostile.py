@@ -2,9 +2,9 @@
 
     python benchmarks/hostile.py [--only TEXT]
 
-Every file is read in a process of its own. The table has the seconds of CPU time, so that other processes do not count, the MB beyond
-the process before, and the answer: the shape, or the error, which must name the file. The exit code is 1 if a file takes more than
-2 s (text of 10 MB: 5 s) or 500 MB, or if its answer is not of the expected kind.
+Every file is read in a process of its own. The table has the seconds of CPU time, so that other processes do not count, the
+MB beyond the process before, and the answer: the shape, or the error, which must name the file. The exit code is 1 if a file
+takes more than 2 s (text of 10 MB: 5 s) or 500 MB, or if its answer is not of the expected kind.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # a process with threads cannot fork
-os.environ.setdefault("EULERSCAN_MAX_BYTES", "4e9")  # the default on a machine with 16 GB
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a process with threads cannot fork
+    os.environ.setdefault("EULERSCAN_MAX_BYTES", "4e9")  # the default on a machine with 16 GB
 
 import networkx
 import numpy as np
-import PIL.Image
 import trimesh
 
 import eulerscan as es
@@ -333,7 +333,7 @@ def saved(folder: Path, **changes: Any) -> Path:
 
 
 case("claims.csv of transforms", "error", read=load_transforms)(transforms(wide_settings))
-case("saved.npz of transforms", "result", read=load_transforms)(transforms(lambda folder: None if saved(folder) else None))
+case("saved.npz of transforms", "result", read=load_transforms)(transforms(lambda folder: saved(folder) and None))
 case("saved.npz flipped", "error", read=load_transforms)(
     transforms(lambda folder: (path := saved(folder)).write_bytes(flipped(path.read_bytes(), 0.2)) and None)
 )

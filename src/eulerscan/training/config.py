@@ -164,7 +164,8 @@ class ModelConfig:
         certain = num_directions * dim + sum(a * b for a, b in pairwise(hidden)) + num_classes
         first = (grid * max(channels, default=1) + 1) * max(hidden, default=num_classes)
         convolutions = 9 * sum(a * b for a, b in pairwise([num_channels + (self.num_rings or 0), *channels]))
-        return certain, certain + first + convolutions + num_classes * max(hidden, default=1)
+        others = grid + 5 * sum((*channels, *hidden)) + num_classes * max(hidden, default=1) + 1  # batch normalization has five
+        return certain, certain + first + convolutions + others
 
     def _given(self, names: tuple[str, ...]) -> dict[str, Any]:
         return {name: value for name in names if (value := getattr(self, name)) is not None}
