@@ -31,6 +31,7 @@ import json
 import math
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +47,14 @@ SCENARIOS = ((1, 2), (3, 6), (5, 10))
 SINATRA = {(1, 2): 0.90, (3, 6): 0.78, (5, 10): 0.73}  # published, over all vertices
 REGION, NOISE, DENT, BUMP, MOVE, SITES, PAIRS = 10, 0.035, 0.55, 1.35, 0.1, 50, 50
 DELETED = (0, 10, 20, 40, 80, 160)
+PERMUTED = (("permuted", "auc"), ("permuted", "auc_null"), ("bumps", "auc_null"))
+HEADER = """## Where groups differ, on simulated shapes
+
+`python benchmarks/evidence.py` repeats the simulation of SINATRA: two classes of 50 noisy spheres of 642 vertices, each with
+u causal regions of its own and v regions that both share. Columns are (u, v). Means over runs ± standard error, 200
+permutations.
+
+"""
 Array = np.ndarray[Any, Any]
 
 
@@ -181,29 +190,47 @@ def finished(path: Path) -> list[dict[str, Any]]:
 
 
 def render(path: Path) -> None:
-    """Print the table: means over the runs, and their standard errors."""
+    """Print the table, and write it beside the runs: means over the runs, and their standard errors."""
     runs = finished(path)
-    for scenario in SCENARIOS:
-        mine = [run for run in runs if run["scenario"] == list(scenario)]
-        if not mine:
-            continue
-        print(f"\nscenario {scenario}: {len(mine)} runs, SINATRA {SINATRA[scenario]:.2f} (published)")
-        for part in ("bumps", "dents", "permuted"):
-            words = []
-            for name in mine[0][part]:
-                values = [run[part][name] for run in mine]
-                error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-                words.append(f"{name} {statistics.fmean(values):.3f} ± {error:.3f}")
-            print(f"  {part:<9}{'   '.join(words)}")
-        for way in mine[0]["deletion"]:
-            means = np.mean([run["deletion"][way] for run in mine], axis=0)
-            print(f"  accuracy, {way:<7}" + "   ".join(f"{n}: {m:.3f}" for n, m in zip(DELETED, means, strict=True)))
-        chance = [
-            value for run in mine for value in (run["permuted"]["auc"], run["permuted"]["auc_null"], run["bumps"]["auc_null"])
-        ]
-        error = statistics.stdev(chance) / math.sqrt(len(chance))
-        print(f"  AUC under {len(chance)} permutations of the labels: {statistics.fmean(chance):.3f} ± {error:.3f}")
-        print(f"  seconds of one call with its permutations: {statistics.fmean(run['seconds_evidence'] for run in mine):.1f}")
+    lines = ["| | " + " | ".join(f"({u}, {v})" for u, v in SCENARIOS) + " |", "|---|" + "---|" * len(SCENARIOS)]
+
+    def row(name: str, value: Callable[[list[dict[str, Any]], tuple[int, int]], str]) -> None:
+        cells = []
+        for scenario in SCENARIOS:
+            mine = [run for run in runs if run["scenario"] == list(scenario)]
+            cells.append(value(mine, scenario) if mine else "")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+
+    def mean(part: str, name: str, factor: float = 1, digits: int = 3) -> Callable[..., str]:
+        return lambda mine, _: _mean([factor * run[part][name] for run in mine], digits)
+
+    def chance(mine: list[dict[str, Any]], _: tuple[int, int]) -> str:
+        return _mean([run[part][name] for run in mine for part, name in PERMUTED])
+
+    row("runs", lambda mine, _: str(len(mine)))
+    row("SINATRA, AUC over all vertices (published)", lambda _, scenario: f"{SINATRA[scenario]:.2f}")
+    row("AUC over all vertices", mean("bumps", "auc"))
+    row("AUC, causal against shared vertices", mean("bumps", "auc_causal_shared"))
+    row("AUC over all vertices, shared regions are dents too", mean("dents", "auc"))
+    row("AUC over all vertices, permuted labels, three draws a run", chance)
+    row("vertices with p ≤ 0.05, permuted labels, %", mean("permuted", "p_below_005", 100, 1))
+    row("causal vertices with p ≤ 0.05, %", mean("bumps", "causal_p_below_005", 100, 1))
+    row("other vertices with p ≤ 0.05, %", mean("bumps", "others_p_below_005", 100, 1))
+    row("causal vertices with q ≤ 0.05, %", mean("bumps", "causal_discovered", 100, 1))
+    row("other vertices with q ≤ 0.05, %", mean("bumps", "others_discovered", 100, 1))
+    for way, name in (("top", "with the highest scores"), ("random", "at random"), ("patch", "in a random patch")):
+        for i, count in enumerate(DELETED):
+            if count in (0, 20, 80, 160) and (count or way == "top"):
+                label = f"accuracy, {count} vertices {name} flattened, %" if count else "accuracy of the classifier, %"
+                row(label, lambda mine, _, way=way, i=i: _mean([100 * run["deletion"][way][i] for run in mine], 1))  # type: ignore[misc]
+    text = "\n".join(lines)
+    print(text)
+    path.with_suffix(".md").write_text(HEADER + text + "\n", encoding="utf-8")
+
+
+def _mean(values: list[float], digits: int = 3) -> str:
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return f"{statistics.fmean(values):.{digits}f} ± {error:.{digits}f}"
 
 
 def main() -> None:

@@ -66,7 +66,7 @@ def draw_evidence(
                 ax = picture.add_subplot(place, projection="3d" if complex.dim == 3 else None)
                 _draw(ax, complex[i], values[starts[i] : starts[i + 1]], mapping, up, turn)
                 if row == 0:
-                    ax.set_title(title + (", from behind" if turn else ""), fontsize=9, y=1.0 if complex.dim == 2 else 0.95)
+                    ax.set_title(title + (", from behind" if turn else ""), fontsize=9, y=1.02)
                 if column == side == 0:
                     style: dict[str, Any] = {"ha": "right", "va": "center", "rotation": 90, "fontsize": 9}
                     ax.annotate(short_label(name), (0, 0.5), xycoords="axes fraction", **style)
@@ -107,7 +107,7 @@ def _draw(ax: Any, complex: Complex, values: Tensor, mapping: Any, up: Up, turn:
         ax.view_init(20, -60 + turn, vertical_axis=up)
         middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, np.ptp(points, axis=0).max() / 2 or 1.0
         ax.set(**{f"{axis}lim": (m - half, m + half) for axis, m in zip("xyz", middle, strict=True)})
-        ax.set_box_aspect((1, 1, 1), zoom=1.4)
+        ax.set_box_aspect((1, 1, 1), zoom=1.3)
     else:
         ax.set_aspect("equal")
     ax.set_axis_off()
