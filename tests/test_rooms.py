@@ -22,7 +22,7 @@ ROOMS = (
         "_storage",
         "_tables",
     ),  # private helpers
-    *("kernels", "complexes", "directions", "rotations", "grid", "functional", "variants", "config"),  # core
+    *("kernels", "complexes", "directions", "rotations", "grid", "functional", "variants", "config", "local"),  # core
     *("convert", "io"),  # shapes in and out
     *("nn", "fitting", "datasets", "training"),  # learn
     *("analysis", "bulk", "sklearn", "plot", "explorer", "testing", "paper", "cli"),  # use
@@ -38,6 +38,7 @@ SHARED_NAMES = {
     "evidence": "computing it, drawing it, and the command",
     "images": "objects of Pillow, and files",
     "training": "its loop, and drawing its curves",
+    "local": "the transform at every vertex, as a function, a layer and a command",
     "plot": "drawing, and the command",
     "transform": "of folders of files, and the command",
 }

@@ -15,7 +15,9 @@ from .variants import channels, derivative, sect, superlevel, wect
 if TYPE_CHECKING:
     from . import analysis, convert, datasets, fitting, io
     from .analysis import distances
+    from .complexes.neighborhoods import neighborhoods
     from .io import read
+    from .local import local_ect
     from .nn import losses, models
 
 # Loaded on first use: `import eulerscan` needs no reader, no data set and no model.
@@ -29,6 +31,8 @@ _LAZY = {
     "losses": ".nn.losses",
     "models": ".nn.models",
 }
+
+_LAZY_FUNCTIONS = {"local_ect": ".local", "neighborhoods": ".complexes.neighborhoods", "read": ".io"}
 
 __all__ = [
     "Complex",
@@ -49,8 +53,10 @@ __all__ = [
     "ect",
     "fitting",
     "io",
+    "local_ect",
     "losses",
     "models",
+    "neighborhoods",
     "read",
     "sect",
     "superlevel",
@@ -60,8 +66,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "read":
-        return import_module(".io", __name__).read
+    if name in _LAZY_FUNCTIONS:
+        return getattr(import_module(_LAZY_FUNCTIONS[name], __name__), name)
     if name in _LAZY:
         return import_module(_LAZY[name], __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,308 @@
+"""Neighborhoods: the full subcomplexes on balls around vertices, as one batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .._imports import compiled, require
+from .._validation import INTEGERS, check_radius, positive
+from .coerce import Shape, as_complex
+from .complex import Complex
+from .packed import MOST_INT32, Packed
+
+Integers = NDArray[np.int64]
+UNBOUNDED = 2**62
+
+
+class Balls(NamedTuple):
+    """The vertices of some balls, ball after ball."""
+
+    members: Tensor  # [n], rows of shape.points, ascending in each ball
+    offsets: Tensor  # [balls + 1], where each ball begins and ends
+
+
+def neighborhoods(
+    shape: Shape,
+    *,
+    hops: int | None = None,
+    radius: float | None = None,
+    k: int | None = None,
+    nodes: Any = None,
+    max_vertices: int | None = None,
+) -> Complex:
+    """The neighborhoods of all vertices, as one batch: complex ``i`` is the neighborhood of vertex ``i``.
+
+    A neighborhood is the full subcomplex on a ball: its vertices, and all cells of the shape that have no other vertices. A
+    vertex without neighbors is alone. Vertices keep their order, coordinates and weights, and gradients flow to them. No ball
+    reaches from one complex of a batch into another.
+
+    Args:
+        shape: A graph, mesh or complex of any dimension, a point cloud, or a batch of them: a :class:`Complex`, or anything
+            :func:`as_complex` understands.
+        hops: The ball has the vertices at most this many edges away. A hyperedge is an edge; in a shape without edges, vertices
+            of one cell are neighbors. Default: 1, unless ``radius`` or ``k`` is given.
+        radius: The ball has the vertices at most this far away in space. This and ``k`` need scipy.
+        k: The ball has the vertex itself and the ``k`` nearest others. Which of several equally far ones is not specified.
+        nodes: Vertices whose neighborhoods to take, ``[n]`` in any order, or a mask ``[V]``. Default: all.
+        max_vertices: Limit for the size of a ball, for hubs of graphs. A larger ball keeps its center, then whole hops as far as
+            they fit, and of the next one an evenly spaced sample in the order of vertices, the same every time. With
+            ``radius``, it keeps the nearest vertices.
+
+    Example:
+        >>> path = Complex(torch.rand(4, 2), [torch.tensor([[0, 1, 2], [1, 2, 3]])])
+        >>> neighborhoods(path)
+        Complex(num_complexes=4, dim=2, points=10, simplices=(6 edges,))
+        >>> neighborhoods(path, hops=2, nodes=[0])
+        Complex(num_complexes=1, dim=2, points=3, simplices=(2 edges,))
+    """
+    complex = as_complex(shape)
+    search = Search(complex, hops=hops, radius=radius, k=k, max_vertices=max_vertices)
+    found = [*search.balls(check_nodes(nodes, complex))]
+    return Subcomplexes(complex).on(found[0]) if found else complex.select([])
+
+
+def check_nodes(nodes: Any, complex: Complex) -> Integers:
+    """The vertices ``[n]`` that ``nodes`` names: indices, a mask, or ``None`` for all."""
+    count = len(complex.points)
+    if nodes is None:
+        return np.arange(count)
+    given = torch.as_tensor(nodes).cpu()
+    if given.dtype == torch.bool:
+        if given.shape != (count,):
+            raise IndexError(f"nodes is a mask, so it needs shape [{count}], got {list(given.shape)}.")
+        given = given.nonzero().squeeze(1)
+    if given.ndim != 1 or (given.numel() and given.dtype not in INTEGERS):
+        raise TypeError(f"nodes must be integers [n] or a mask, got {given.dtype} of shape {list(given.shape)}.")
+    chosen: Integers = given.long().numpy()
+    if len(chosen) and not (0 <= chosen.min() and chosen.max() < count):
+        bad = chosen[(chosen < 0) | (chosen >= count)][0]
+        raise IndexError(f"nodes must name vertices from 0 to {count - 1}, got {bad}.")
+    return chosen
+
+
+class Search:
+    """Finds the vertices of balls around vertices. Arguments as in :func:`neighborhoods`."""
+
+    def __init__(
+        self,
+        complex: Complex,
+        *,
+        hops: int | None = None,
+        radius: float | None = None,
+        k: int | None = None,
+        max_vertices: int | None = None,
+    ) -> None:
+        given = [name for name, value in (("hops", hops), ("radius", radius), ("k", k)) if value is not None]
+        if len(given) > 1:
+            raise ValueError(f"Give one of hops, radius and k, got {' and '.join(given)}.")
+        if not given:
+            if complex.counts[0] > 1 and not any(complex.counts[1:]):
+                raise ValueError("shape has no edges, so its neighborhoods need a radius, or k: the number of nearest points.")
+            hops = 1
+        if radius is not None:
+            check_radius(radius)
+        for name, value in (("hops", hops), ("k", k), ("max_vertices", max_vertices)):
+            if value is not None:
+                positive(value, name)
+        self.complex, self.hops, self.radius, self.k = complex, hops, radius, k
+        self.cap = UNBOUNDED if max_vertices is None else max_vertices
+
+    def balls(self, nodes: Integers, budget: int = UNBOUNDED, most: int = UNBOUNDED) -> Iterator[Balls]:
+        """The balls around the nodes, in blocks of ``most`` balls with ``budget`` vertices in all, or one larger ball."""
+        find = self._by_hops if self.hops is not None else self._by_radius if self.radius is not None else self._by_count
+        for members, sizes in find(nodes, budget, most):
+            offsets = np.concatenate([[0], np.cumsum(sizes)])
+            yield Balls(*(torch.from_numpy(array).to(self.complex.device) for array in (members, offsets)))
+
+    def _by_hops(self, nodes: Integers, budget: int, most: int) -> Iterator[tuple[Integers, Integers]]:
+        bounds, neighbors = self._adjacency
+        start = 0
+        while start < len(nodes):
+            part = nodes[start : start + most]
+            members, sizes = compiled(_hop_balls)(bounds, neighbors, part, self.hops, self.cap, budget)
+            yield members, sizes
+            start += len(sizes)
+
+    def _by_radius(self, nodes: Integers, budget: int, most: int) -> Iterator[tuple[Integers, Integers]]:
+        places, tree = self._tree(2 * float(self.radius or 0))
+        counts = tree.query_ball_point(places[nodes], self.radius, return_length=True)
+        ends, start = np.cumsum(counts), 0
+        while start < len(nodes):
+            before = ends[start - 1] if start else 0
+            stop = max(start + 1, min(int(np.searchsorted(ends, before + budget, side="right")), start + most, len(nodes)))
+            own = type(tree)(places[nodes[start:stop]])
+            near = own.sparse_distance_matrix(tree, self.radius, output_type="ndarray")
+            ball, vertex = near["i"].astype(np.int64), near["j"].astype(np.int64)
+            if self.cap < UNBOUNDED:
+                far = near["v"] - (vertex == nodes[start:stop][ball])  # the center first, also among coincident points
+                order = np.lexsort((vertex, far, ball))
+                sizes = np.bincount(ball, minlength=stop - start)
+                rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+                order = order[rank < self.cap]
+                ball, vertex = ball[order], vertex[order]
+            order = np.lexsort((vertex, ball))
+            yield vertex[order], np.bincount(ball, minlength=stop - start)
+            start = stop
+
+    def _by_count(self, nodes: Integers, budget: int, most: int) -> Iterator[tuple[Integers, Integers]]:
+        size = min(int(self.k or 0) + 1, self.cap, len(self.complex.points))
+        spread = self.complex.points.detach().abs().max().item() if len(nodes) else 0.0
+        places, tree = self._tree(4 * math.sqrt(self.complex.dim) * spread)
+        owner, step = self.complex.batch.cpu().numpy(), max(1, min(most, budget // max(1, size)))
+        for start in range(0, len(nodes), step):
+            part = nodes[start : start + step]
+            near = tree.query(places[part], k=np.arange(1, size + 1))[1].astype(np.int64)
+            # Of more than k coincident points, the tree may find others and not the vertex itself.
+            near[(near != part[:, None]).all(axis=1), -1] = part[(near != part[:, None]).all(axis=1)]
+            near.sort(axis=1)
+            inside = owner[near] == owner[part][:, None]
+            yield near[inside], inside.sum(axis=1)
+
+    @cached_property
+    def _adjacency(self) -> tuple[Integers, Integers]:
+        """The neighbors of each vertex: bounds ``[V + 1]``, and vertices."""
+        levels = [*zip(self.complex.dims, self.complex.simplices, strict=True)]
+        edges = [columns for dim, columns in levels if dim == 1 and columns.shape[1]]
+        pairs = [torch.empty(2, 0, dtype=torch.int64)]
+        for columns in edges or [columns for _, columns in levels]:
+            one, other = (~torch.eye(len(columns), dtype=torch.bool)).nonzero(as_tuple=True)
+            pairs.append(torch.stack([columns.cpu()[one], columns.cpu()[other]]).reshape(2, -1).long())
+        sources, targets = torch.cat(pairs, dim=1)
+        bounds, order = _grouped(sources, len(self.complex.points))
+        return bounds, targets.numpy()[order]
+
+    def _tree(self, apart: float) -> tuple[NDArray[np.float64], Any]:
+        """Coordinates and a tree of them. Complexes of a batch are moved apart in a dimension of its own."""
+        spatial = require("scipy.spatial", extra="mesh")
+        places = self.complex.points.detach().double().cpu().numpy()
+        if self.complex.num_complexes > 1:
+            places = np.column_stack([places, self.complex.batch.cpu().numpy() * (apart or 1.0)])
+        return places, spatial.cKDTree(places)
+
+
+class Subcomplexes:
+    """Full subcomplexes of a complex: all cells whose vertices are in a ball."""
+
+    def __init__(self, complex: Complex) -> None:
+        self.complex = complex
+        columns = [level.cpu().numpy() for level in complex.simplices]
+        counts = np.zeros(len(complex.points), np.int64)
+        for level in columns:
+            counts += np.bincount(level.reshape(-1), minlength=len(counts))
+        # Every cell is listed at one of its vertices. With the vertex of fewest cells, hubs have short lists.
+        chosen = [counts[level].argmin(axis=0) if level.size else np.empty(0, np.int64) for level in columns]
+        owners = [np.take_along_axis(level, rows[None], axis=0)[0] for level, rows in zip(columns, chosen, strict=True)]
+        grouped = [_grouped(torch.from_numpy(owner).long(), len(counts)) for owner in owners]
+        self.levels = [(level, *lists) for level, lists in zip(columns, grouped, strict=True)]
+
+    def on(self, balls: Balls) -> Complex:
+        """The batch of subcomplexes on the balls. Complex ``i`` has the vertices of ball ``i``, in their order."""
+        members, bounds = balls
+        complex, device = self.complex, balls.members.device
+        offsets, parts, taken, start = [bounds], [], [members], len(complex.points)
+        index = np.int32 if len(members) <= MOST_INT32 else np.int64
+        for columns, begins, cells in self.levels:
+            arrays = (members.cpu().numpy(), bounds.cpu().numpy(), columns, begins, cells)
+            found, which, sizes = compiled(_cells_inside)(*arrays, np.full(len(complex.points), -1, index))
+            parts.append(torch.from_numpy(np.ascontiguousarray(found.T)).to(device).reshape(-1))
+            offsets.append(torch.from_numpy(np.concatenate([[0], np.cumsum(sizes)])).to(device))
+            taken.append(start + torch.from_numpy(which).to(device))
+            start += columns.shape[1]
+        weights = complex.packed.weights
+        return Complex.from_packed(
+            Packed(
+                complex.points.index_select(0, members),
+                torch.stack(offsets),
+                complex.rows,
+                torch.cat(parts) if parts else complex.packed.simplices[:0],
+                None if weights is None else weights.index_select(0, torch.cat(taken)),
+                complex.packed.dims,
+            )
+        )
+
+
+def _grouped(keys: Tensor, count: int) -> tuple[Integers, Integers]:
+    """Where the items of each key from 0 to ``count - 1`` begin and end, and the items in that order."""
+    sizes = torch.bincount(keys, minlength=count)
+    return torch.nn.functional.pad(sizes.cumsum(dim=0), (1, 0)).numpy(), keys.argsort(stable=True).numpy()
+
+
+def _hop_balls(
+    bounds: Integers, neighbors: Integers, nodes: Integers, hops: int, cap: int, budget: int
+) -> tuple[Integers, Integers]:
+    """Members and sizes of the balls around the first nodes, until there are ``budget`` members."""
+    seen = np.full(len(bounds) - 1, -1, np.int64)  # the last ball that has the vertex
+    members, sizes = np.empty(1024, np.int64), np.empty(len(nodes), np.int64)
+    total = done = 0
+    for i in range(len(nodes)):
+        begin = total
+        if total == len(members):
+            members = np.concatenate((members, np.empty_like(members)))
+        members[total], seen[nodes[i]] = nodes[i], i
+        total += 1
+        layer = begin
+        for _ in range(hops):
+            end = total
+            for m in range(layer, end):
+                for e in range(bounds[members[m]], bounds[members[m] + 1]):
+                    vertex = neighbors[e]
+                    if seen[vertex] != i:
+                        seen[vertex] = i
+                        if total == len(members):
+                            members = np.concatenate((members, np.empty_like(members)))
+                        members[total] = vertex
+                        total += 1
+            if total == end:
+                break
+            if total - begin > cap:
+                room, candidates = cap - (end - begin), np.sort(members[end:total])
+                for j in range(room):
+                    members[end + j] = candidates[j * len(candidates) // room]
+                total = end + room
+                break
+            layer = end
+        if total > budget and done:
+            total = begin
+            break
+        members[begin:total] = np.sort(members[begin:total])
+        sizes[done] = total - begin
+        done += 1
+    return members[:total].copy(), sizes[:done].copy()
+
+
+def _cells_inside(
+    members: Integers, bounds: Integers, columns: NDArray[Any], begins: Integers, cells: Integers, place: NDArray[Any]
+) -> tuple[NDArray[Any], Integers, Integers]:
+    """The cells inside each ball: positions of their vertices ``[n, rows]``, which cells they are, and how many a ball has."""
+    rows = len(columns)
+    found, which = np.empty((1024, rows), place.dtype), np.empty(1024, np.int64)
+    sizes, total = np.zeros(len(bounds) - 1, np.int64), 0
+    for ball in range(len(sizes)):
+        first, before = bounds[ball], total
+        for m in range(first, bounds[ball + 1]):
+            place[members[m]] = m  # at or beyond first: in this ball
+        for m in range(first, bounds[ball + 1]):
+            for c in range(begins[members[m]], begins[members[m] + 1]):
+                inside = True
+                for row in range(rows):
+                    inside = inside and place[columns[row, cells[c]]] >= first
+                if inside:
+                    if total == len(which):
+                        found, which = (
+                            np.concatenate((found, np.empty_like(found))),
+                            np.concatenate((which, np.empty_like(which))),
+                        )
+                    for row in range(rows):
+                        found[total, row] = place[columns[row, cells[c]]]
+                    which[total] = cells[c]
+                    total += 1
+        sizes[ball] = total - before
+    return found[:total], which[:total].copy(), sizes

@@ -1,0 +1,141 @@
+"""The local transform: that of the neighborhood of every vertex."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from ._validation import check_choice
+from .complexes import Complex, Shape, as_complex
+from .complexes.centroids import nonzero, segment_max
+from .complexes.neighborhoods import Balls, Search, Subcomplexes, check_nodes
+from .complexes.normalize import Normalize
+from .functional import ecc, ect
+
+MAX_COORDINATES = 1 << 22  # of the neighborhoods that are held at once
+MAX_VALUES = 1 << 24  # of their transforms
+
+
+def local_ect(
+    shape: Shape,
+    directions: Tensor,
+    thresholds: Tensor,
+    *,
+    hops: int | Sequence[int] | None = None,
+    radius: float | Sequence[float] | None = None,
+    k: int | Sequence[int] | None = None,
+    nodes: Any = None,
+    max_vertices: int | None = None,
+    normalize: Normalize | None = "vertices",
+    scale: float | Tensor = math.inf,
+) -> Tensor:
+    """Local Euler characteristic transform: the transform of the neighborhood of every vertex.
+
+    Entry ``[v, s, i, j]`` is the Euler characteristic of the part of the neighborhood of vertex ``v``, of size ``s``, that lies
+    at or below height ``thresholds[j]`` in direction ``directions[i]``. :func:`neighborhoods` says what a neighborhood is.
+
+    Neighborhoods are made and transformed in blocks, so that memory is bounded: beside the result it needs some 100 MB. With a
+    finite ``scale`` the result is differentiable like :func:`ect`; if there are several blocks, the backward pass computes each
+    of them again.
+
+    Args:
+        shape: A graph, mesh, point cloud or complex of any dimension, or a batch: a :class:`Complex`, or anything
+            :func:`as_complex` understands. With more coordinates than directions, such as features of the nodes, every vertex
+            is projected once.
+        directions: One direction a row, ``[T, dim]``.
+        thresholds: Ascending heights, ``[H]``. Normalized neighborhoods lie between -1 and 1.
+        hops, radius, k: One or several sizes of the neighborhood, as in :func:`neighborhoods`. Default: ``hops=(1, 2)``.
+        nodes, max_vertices: As in :func:`neighborhoods`.
+        normalize: ``"vertices"`` moves every neighborhood to the unit ball about the mean of its vertices, as in LEAP; other
+            values as in :meth:`Complex.normalized`; ``None`` takes coordinates as they are. A vertex alone goes to 0.
+        scale: As in :func:`ect`.
+
+    Returns:
+        ``[V, S, T, H]`` for S sizes, or with ``[n, ...]`` for n nodes.
+
+    Example:
+        >>> path = Complex(torch.tensor([[0.0], [1.0], [2.0]]), [torch.tensor([[0, 1], [1, 2]])])
+        >>> transform = local_ect(path, torch.tensor([[1.0]]), torch.tensor([-1.0, 0.0, 1.0]), hops=1)
+        >>> transform.shape, transform[:, 0, 0].tolist()
+        (torch.Size([3, 1, 1, 3]), [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+    """
+    complex = as_complex(shape)
+    check_choice(normalize, "normalize", get_args(Normalize), optional=True)
+    if not isinstance(directions, Tensor) or directions.ndim != 2:
+        got = list(directions.shape) if isinstance(directions, Tensor) else type(directions).__name__
+        raise ValueError(f"directions must be a tensor [T, {complex.dim}], the same for all neighborhoods, got {got}.")
+    ect(complex.select([]), directions, thresholds, scale=scale)  # checks them, whatever the neighborhoods
+    chosen, inside = check_nodes(nodes, complex), Subcomplexes(complex)
+    searches = [Search(complex, max_vertices=max_vertices, **size) for size in sizes_of(complex, hops, radius, k)]
+    most = max(1, MAX_VALUES // max(1, len(directions) * len(thresholds)))
+    project = len(directions) < complex.dim and normalize in (None, "vertices")
+    heights = complex.points @ directions.to(complex.points.dtype).T if project else None
+
+    def transform(balls: Balls) -> Tensor:
+        part = inside.on(balls)
+        if heights is None:
+            return ect(part.normalized(normalize), directions, thresholds, scale=scale)
+        own = heights.index_select(0, balls.members)
+        return ecc(part, own if normalize is None else normalized_heights(own, part), thresholds, scale=scale)
+
+    inputs = (complex.points, complex.packed.weights, directions, thresholds, scale)
+    recorded = torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
+
+    def blocks(search: Search) -> Iterator[Tensor]:
+        for balls in search.balls(chosen, MAX_COORDINATES // complex.dim, most):
+            if recorded and len(balls.offsets) <= len(chosen):  # one of several
+                yield checkpoint(transform, balls, use_reentrant=False, preserve_rng_state=False)
+            else:
+                yield transform(balls)
+
+    if recorded or not len(chosen):
+        empty = ect(complex.select([]), directions, thresholds, scale=scale)
+        return torch.stack([torch.cat([empty, *blocks(search)]) for search in searches], dim=1)
+    result = None
+    for s, search in enumerate(searches):
+        start = 0
+        for block in blocks(search):
+            if result is None:
+                result = block.new_empty(len(chosen), len(searches), *block.shape[1:])
+            result[start : start + len(block), s] = block
+            start += len(block)
+    assert result is not None
+    return result
+
+
+def sizes_of(
+    complex: Complex,
+    hops: int | Sequence[int] | None,
+    radius: float | Sequence[float] | None,
+    k: int | Sequence[int] | None,
+) -> list[dict[str, Any]]:
+    """The sizes of neighborhoods, each as an argument of :class:`Search`."""
+    given = {name: value for name, value in (("hops", hops), ("radius", radius), ("k", k)) if value is not None}
+    if len(given) > 1:
+        raise ValueError(f"Give one of hops, radius and k, got {' and '.join(given)}.")
+    if not given:
+        Search(complex)  # a cloud has no hops
+        given = {"hops": (1, 2)}
+    ((name, value),) = given.items()
+    values = list(value) if isinstance(value, Sequence) else [value]
+    if not values:
+        raise ValueError(f"{name} must have at least one size, got none.")
+    return [{name: value} for value in values]
+
+
+def normalized_heights(heights: Tensor, part: Complex) -> Tensor:
+    """Heights ``[n, T]`` of the vertices of neighborhoods after :meth:`Complex.normalized` by vertices."""
+    batch, first, count = part.batch, part.offsets[0][:-1], part.num_complexes
+    sizes = part.offsets[0].diff().to(heights.dtype)[:, None]
+
+    def centered(values: Tensor) -> Tensor:
+        values = values - values[first][batch]  # coincident points are exactly zero
+        return values - (values.new_zeros(count, values.shape[1]).index_add(0, batch, values) / sizes)[batch]
+
+    norms = torch.linalg.vector_norm(centered(part.points), dim=1)
+    return centered(heights) / nonzero(segment_max(norms, batch, count))[batch, None].to(heights.dtype)
