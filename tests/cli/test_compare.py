@@ -1,6 +1,5 @@
 """``eulerscan compare``: groups in folders and tables, the report, bad input, and resuming."""
 
-import csv
 import json
 import re
 
@@ -14,11 +13,12 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 
+SMALL = "--num-directions 12 --num-thresholds 16 --permutations 99 --folds 3 --quiet".split()
+
+
 def run(*words) -> int:
     with pytest.raises(SystemExit) as ended:
-        main(
-            ["compare", *map(str, words), "--quiet", "--num-directions", "12", "--num-thresholds", "16", "--permutations", "99"]
-        )
+        main(["compare", *map(str, words), *SMALL])
     return ended.value.code or 0
 
 
@@ -53,7 +53,7 @@ def test_a_report_of_two_folders(tmp_path):
     assert found["pairwise"][0]["groups"] == ["thin", "wide"]
     assert found["classification"]["accuracy"] > 0.9
     assert found["classification"]["majority"] == 0.5
-    assert found["classification"]["folds"] == 5
+    assert found["classification"]["folds"] == 3
     page = (output / "report.html").read_text("utf-8")
     assert "<script" not in page
     assert not re.search(r"(src|href)=\"(?!data:)", page)
@@ -61,7 +61,7 @@ def test_a_report_of_two_folders(tmp_path):
     files = {path.name for path in output.rglob("*") if path.is_file()}
     assert {"groups.png", "groups.pdf", "means.png", "confusion.pdf", "shapes.csv", "distances.csv", "pairwise.csv"} <= files
     assert not (output / ".stages").exists()
-    assert len(list(csv.reader((output / "distances.csv").open()))) == 13
+    assert len((output / "distances.csv").read_text("utf-8").splitlines()) == 13
 
 
 def test_a_table_gives_groups_covariates_traits_and_blocks(tmp_path):
@@ -78,7 +78,7 @@ def test_a_table_gives_groups_covariates_traits_and_blocks(tmp_path):
     found = results(output)
     assert code == 1  # for the row that is no shape
     assert "'s99'" in found["left_out"][0]["reason"]
-    assert found["regressions"]["age"]["p"] > found["regressions"]["age"]["smallest_p"]  # within sites
+    assert found["regressions"]["age"]["p"] <= 0.05
     assert found["regressions"]["age"]["r2"] > 0.5
     assert any("1 shapes have no age" in remark for remark in found["remarks"])
     assert list(found["classifications"]) == ["shape", "shape and size", "traits", "shape and traits"]
@@ -167,7 +167,7 @@ def test_a_killed_command_resumes(tmp_path, monkeypatch):
         patched.setattr(comparison, "fit_shape", killed)
         assert run(*words) == 130
     stored = {path.name for path in (output / ".stages").iterdir()}
-    assert sum(name.startswith("fold-") for name in stored) == 25
+    assert sum(name.startswith("fold-") for name in stored) == 15
     assert not (output / "report.html").exists()
     with monkeypatch.context() as patched:
         patched.setattr(comparison, "feature_blocks", killed)  # not computed again

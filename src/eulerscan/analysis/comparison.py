@@ -224,6 +224,9 @@ def compare(
     numbers = Counter(labels)
     classified = [i for i, label in enumerate(labels) if numbers[label] >= FEWEST]
     classification = classification and len({labels[i] for i in classified}) > 1
+    if blocks is not None and classification and len(set(blocks)) < 3:
+        classification = False
+        remarks.append("Fewer than three blocks cannot be cross-validated, so shapes were not classified.")
     repeats = num_repeats(len(classified))
     num_means = len(numbers) if means and len(numbers) <= MAX_MEANS else 0
     total = 3 + classification * folds * repeats + num_means + 4

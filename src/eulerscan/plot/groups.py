@@ -135,12 +135,17 @@ def draw_means(found: Comparison) -> Figure:
             for other, second in found.means.items():
                 if other != group:
                     _draw_small(ax, second, np.zeros(2), 1.0, "0.8", alpha=1.0)
-        _finish(plot_shape(shape, ax, color=colors[group], size=8), reach, short_label(group))
+        _finish(plot_shape(shape, ax, color=colors[group], size=_size(shape)), reach, short_label(group))
     for i, extreme in enumerate(found.extremes):
         place = rows * columns + i if rows else len(found.means) + i
         ax = picture.add_subplot(grid[place // columns, place % columns], projection=projection)
-        _finish(plot_shape(extreme.shape, ax, color="0.25", size=8), reach, _title(extreme))
+        _finish(plot_shape(extreme.shape, ax, color="0.25", size=_size(extreme.shape)), reach, _title(extreme))
     return picture
+
+
+def _size(shape: Complex) -> float:
+    """Points of clouds are drawn, vertices of curves are not."""
+    return 0.0 if shape.rows else 8.0
 
 
 def _title(extreme: Extreme) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -26,9 +25,9 @@ from .training import plot_confusion
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DPI = 160
 MAX_LISTED = 40  # failures
 LEVEL = 0.05
+_CAVEAT = " Where the shapes of a group differ much, no shape has the mean of their transforms, and what is fitted may fold."
 
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a;max-width:60rem;margin:2rem auto;padding:0 1rem}
@@ -89,7 +88,7 @@ def write_report(
     results = found.as_dict() | {"left_out": listed, "command": command}
     with replacing(folder / "results.json") as partial:
         partial.write_text(json.dumps(_finite(results), indent=2) + "\n", encoding="utf-8")
-    images = {name: _embedded(picture) for name, picture in pictures.items()}
+    images = {name: _embedded(folder / "figures" / f"{name}.png") for name in pictures}
     page = folder / "report.html"
     with replacing(page) as partial:
         partial.write_text(_page(found, title, images, captions, failures, command), encoding="utf-8")
@@ -173,7 +172,7 @@ def _page(
         )
         others = ", over the others in gray" if shapes_drawn else ""
         along = ", and shapes along the principal components" if found.extremes else ""
-        parts += ["<h2>Mean shapes</h2>", _figure(images["means"], f"{what}{others}{along}.")]
+        parts += ["<h2>Mean shapes</h2>", _figure(images["means"], f"{what}{others}{along}.{_CAVEAT * found.means_fitted}")]
     if found.classifications:
         parts += ["<h2>Classification</h2>", _html_table(*_tables(found)["classification"], text=1)]
         first = next(iter(found.classifications.values()))
@@ -317,10 +316,8 @@ def _figure(source: str, caption: str) -> str:
     return f'<figure><img src="{source}" alt="{escape(caption)}"><figcaption>{escape(caption)}</figcaption></figure>'
 
 
-def _embedded(picture: Figure) -> str:
-    content = io.BytesIO()
-    picture.savefig(content, format="png", dpi=DPI, metadata={"Software": "eulerscan"})
-    return "data:image/png;base64," + base64.b64encode(content.getvalue()).decode()
+def _embedded(path: Path) -> str:
+    return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()
 
 
 def _finite(value: Any) -> Any:
