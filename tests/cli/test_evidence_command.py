@@ -67,7 +67,6 @@ def test_the_command_writes_meshes_tables_a_figure_and_pages(folder, tmp_path, c
     assert sum(top) / len(top) < 0.5 * sum(bottom) / len(bottom)
     assert {row["group"] for row in rows} == {"dented", "round"}
     assert run(*words) != 0  # it exists
-    assert run(*words, "--overwrite") == 0
 
 
 def test_a_folder_without_groups_is_an_error(tmp_path, capsys):
