@@ -52,8 +52,8 @@ def neighborhoods(
         radius: The ball has the vertices at most this far away in space. This and ``k`` need scipy.
         k: The ball has the vertex itself and the ``k`` nearest others. Which of several equally far ones is not specified.
         nodes: Vertices whose neighborhoods to take, ``[n]`` in any order, or a mask ``[V]``. Default: all.
-        max_vertices: Limit for the size of a ball, for hubs of graphs. A larger ball keeps its center, then whole hops as far as
-            they fit, and of the next one an evenly spaced sample in the order of vertices, the same every time. With
+        max_vertices: Limit for the size of a ball, for hubs of graphs. A larger ball keeps its center, then whole hops as far
+            as they fit, and of the next one an evenly spaced sample in the order of vertices, the same every time. With
             ``radius``, it keeps the nearest vertices.
 
     Example:
@@ -82,7 +82,7 @@ def check_nodes(nodes: Any, complex: Complex) -> Integers:
     if given.ndim != 1 or (given.numel() and given.dtype not in INTEGERS):
         raise TypeError(f"nodes must be integers [n] or a mask, got {given.dtype} of shape {list(given.shape)}.")
     chosen: Integers = given.long().numpy()
-    if len(chosen) and not (0 <= chosen.min() and chosen.max() < count):
+    if len(chosen) and not (chosen.min() >= 0 and chosen.max() < count):
         bad = chosen[(chosen < 0) | (chosen >= count)][0]
         raise IndexError(f"nodes must name vertices from 0 to {count - 1}, got {bad}.")
     return chosen
@@ -201,7 +201,11 @@ class Subcomplexes:
         chosen = [counts[level].argmin(axis=0) if level.size else np.empty(0, np.int64) for level in columns]
         owners = [np.take_along_axis(level, rows[None], axis=0)[0] for level, rows in zip(columns, chosen, strict=True)]
         grouped = [_grouped(torch.from_numpy(owner).long(), len(counts)) for owner in owners]
-        self.levels = [(level, *lists) for level, lists in zip(columns, grouped, strict=True)]
+        # The cells of a list are neighbors in memory.
+        self.levels = [
+            (np.ascontiguousarray(level[:, cells].T), bounds, cells)
+            for level, (bounds, cells) in zip(columns, grouped, strict=True)
+        ]
 
     def on(self, balls: Balls) -> Complex:
         """The batch of subcomplexes on the balls. Complex ``i`` has the vertices of ball ``i``, in their order."""
@@ -209,13 +213,13 @@ class Subcomplexes:
         complex, device = self.complex, balls.members.device
         offsets, parts, taken, start = [bounds], [], [members], len(complex.points)
         index = np.int32 if len(members) <= MOST_INT32 else np.int64
-        for columns, begins, cells in self.levels:
-            arrays = (members.cpu().numpy(), bounds.cpu().numpy(), columns, begins, cells)
+        for vertices, begins, cells in self.levels:
+            arrays = (members.cpu().numpy(), bounds.cpu().numpy(), vertices, begins, cells)
             found, which, sizes = compiled(_cells_inside)(*arrays, np.full(len(complex.points), -1, index))
             parts.append(torch.from_numpy(np.ascontiguousarray(found.T)).to(device).reshape(-1))
             offsets.append(torch.from_numpy(np.concatenate([[0], np.cumsum(sizes)])).to(device))
             taken.append(start + torch.from_numpy(which).to(device))
-            start += columns.shape[1]
+            start += len(cells)
         weights = complex.packed.weights
         return Complex.from_packed(
             Packed(
@@ -279,10 +283,10 @@ def _hop_balls(
 
 
 def _cells_inside(
-    members: Integers, bounds: Integers, columns: NDArray[Any], begins: Integers, cells: Integers, place: NDArray[Any]
+    members: Integers, bounds: Integers, vertices: NDArray[Any], begins: Integers, cells: Integers, place: NDArray[Any]
 ) -> tuple[NDArray[Any], Integers, Integers]:
     """The cells inside each ball: positions of their vertices ``[n, rows]``, which cells they are, and how many a ball has."""
-    rows = len(columns)
+    rows = vertices.shape[1]
     found, which = np.empty((1024, rows), place.dtype), np.empty(1024, np.int64)
     sizes, total = np.zeros(len(bounds) - 1, np.int64), 0
     for ball in range(len(sizes)):
@@ -291,17 +295,14 @@ def _cells_inside(
             place[members[m]] = m  # at or beyond first: in this ball
         for m in range(first, bounds[ball + 1]):
             for c in range(begins[members[m]], begins[members[m] + 1]):
-                inside = True
+                if total == len(which):
+                    found = np.concatenate((found, np.empty_like(found)))
+                    which = np.concatenate((which, np.empty_like(which)))
+                inside = 0
                 for row in range(rows):
-                    inside = inside and place[columns[row, cells[c]]] >= first
-                if inside:
-                    if total == len(which):
-                        found, which = (
-                            np.concatenate((found, np.empty_like(found))),
-                            np.concatenate((which, np.empty_like(which))),
-                        )
-                    for row in range(rows):
-                        found[total, row] = place[columns[row, cells[c]]]
+                    found[total, row] = place[vertices[c, row]]
+                    inside += found[total, row] >= first
+                if inside == rows:
                     which[total] = cells[c]
                     total += 1
         sizes[ball] = total - before
