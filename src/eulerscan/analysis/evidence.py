@@ -68,7 +68,9 @@ class Evidence:
         p_values: ``[V]``: share of all labelings under which the vertex stands out from its shape at least as much, that is,
             its score divided by the mean score of the shape is at least as large. If groups do not differ, 5 % of them are
             at most 0.05.
-        q_values: ``[V]``: estimated false discovery rate among the vertices of a shape that stand out at least as much.
+        q_values: ``[V]``: false discovery rate, estimated by permutation: how many vertices of the shape stand out at least as
+            much under permuted labels, divided by how many do. If groups differ somewhere, it does not bound the share of
+            vertices outside of the difference: neighbors, and vertices at its height, stand out too.
         null: ``[V]``: the scores under the first permutation of the labels, to look at beside the scores.
         regions: Connected vertices with p-values of at most 0.05, largest sum of scores first.
         permutations, seed: Of the labels.
