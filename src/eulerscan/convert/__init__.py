@@ -6,10 +6,11 @@ from .images import from_image, from_images
 from .intensity import filtration_from_image, filtration_from_images
 from .networkx import from_networkx
 from .outlines import from_outline
-from .pyg import from_pyg, to_pyg
+from .pyg import AddLocalECT, from_pyg, to_pyg
 from .trimesh import from_trimesh
 
 __all__ = [
+    "AddLocalECT",
     "alpha_complex",
     "alpha_filtration",
     "delaunay",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -9,9 +10,12 @@ import torch
 from torch import Tensor
 
 from .._imports import require
-from .._validation import INTEGERS, check_points
+from .._validation import INTEGERS, check_points, positive
 from ..complexes import Complex, collate
 from ..complexes.simplices import unique
+from ..directions import uniform
+from ..grid import thresholds
+from ..local import local_ect
 
 _LEVELS = (("edge_index", 2), ("face", 3), ("tetra_index", 4))
 
@@ -75,6 +79,51 @@ def to_pyg(complex: Complex) -> Any:
     if complex.num_complexes == 1:
         return geometric.Data(**items[0])
     return geometric.Batch.from_data_list([geometric.Data(**item) for item in items])
+
+
+class AddLocalECT:
+    """Transform of PyG: adds the local transform of the nodes to every ``Data``, as a positional encoding.
+
+    Use it like other transforms of PyG, as ``transform=`` or ``pre_transform=`` of a data set, or in ``Compose``.
+    Neighborhoods are in the unit ball, whatever the size of the graph.
+
+    Args:
+        num_directions, num_thresholds: Grid of the transform: evenly spread directions, heights from -1.1 to 1.1.
+        attr_name: Attribute for the result ``[V, S, T, H]``. ``None`` appends ``S T H`` columns to ``x``.
+        options: Arguments of :func:`local_ect`, such as ``hops=1``, ``max_vertices=64`` or ``scale=128.0``.
+
+    Example:
+        >>> from types import SimpleNamespace as Data
+        >>> data = Data(pos=torch.rand(3, 2), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+        >>> AddLocalECT(hops=1)(data).local_ect.shape
+        torch.Size([3, 1, 16, 16])
+    """
+
+    def __init__(
+        self, num_directions: int = 16, num_thresholds: int = 16, *, attr_name: str | None = "local_ect", **options: Any
+    ) -> None:
+        positive(num_directions, "num_directions")
+        positive(num_thresholds, "num_thresholds")
+        self.num_directions, self.num_thresholds = num_directions, num_thresholds
+        self.attr_name, self.options = attr_name, options
+
+    def __call__(self, data: Any) -> Any:
+        complex, result = from_pyg(data), copy.copy(data)
+        heights = thresholds(self.num_thresholds).to(complex.points)
+        with torch.no_grad():
+            found = local_ect(complex, uniform(self.num_directions, complex.dim).to(complex.points), heights, **self.options)
+        if self.attr_name is not None:
+            setattr(result, self.attr_name, found)
+            return result
+        x, columns = getattr(data, "x", None), found.flatten(1)
+        if x is not None:
+            columns = torch.cat([x[:, None] if x.ndim == 1 else x, columns.to(x.dtype)], dim=1)
+        result.x = columns
+        return result
+
+    def __repr__(self) -> str:
+        words = {"num_directions": self.num_directions, "num_thresholds": self.num_thresholds, "attr_name": self.attr_name}
+        return f"AddLocalECT({', '.join(f'{name}={value!r}' for name, value in (words | self.options).items())})"
 
 
 def _items(complex: Complex) -> Iterable[dict[str, Tensor]]:

@@ -1,6 +1,7 @@
 """Networks: the transform as a layer and as a loss, and classifiers on it."""
 
 from .layers import ECTLayer
+from .local import LocalECT
 from .losses import ECTLoss
 
-__all__ = ["ECTLayer", "ECTLoss"]
+__all__ = ["ECTLayer", "ECTLoss", "LocalECT"]
