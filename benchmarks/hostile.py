@@ -316,7 +316,7 @@ def transforms(change: Callable[[Path], None]) -> Make:
 
 
 def wide_settings(folder: Path) -> None:
-    (folder / "claims.csv").write_text("name,d0_t0\na,1\n")
+    (folder / "claims.csv").write_text("name,group,d0_t0\na,,1\n")
     (folder / "claims.json").write_text(
         json.dumps({"settings": SETTINGS | {"num_directions": 100_000, "num_thresholds": 1000}})
     )

@@ -379,7 +379,7 @@ def test_files_that_others_are_writing_stay_and_those_of_killed_processes_do_not
 def test_no_flipped_bit_of_a_parquet_file_changes_numbers_silently(listing, settings, tmp_path):
     path = tmp_path / "a.parquet"
     transform_files(listing, settings, path)
-    whole, (names, expected, _) = path.read_bytes(), load_transforms(path)
+    whole, (names, expected, _, groups) = path.read_bytes(), load_transforms(path)
     rng, errors = np.random.default_rng(0), []
     for position in rng.integers(8 * len(whole), size=300).tolist():
         flipped = bytearray(whole)
@@ -390,7 +390,7 @@ def test_no_flipped_bit_of_a_parquet_file_changes_numbers_silently(listing, sett
         except ValueError as error:
             errors.append(str(error))
             continue
-        assert again.names == names
+        assert (again.names, again.groups) == (names, groups)
         assert torch.equal(again.transforms, expected)
     assert len(errors) > 100
     assert all(str(path) in error for error in errors)
@@ -457,7 +457,7 @@ def test_a_csv_file_is_read_with_the_settings_beside_it(listing, tmp_path):
     first, second, *_ = whole.splitlines()
     for cells in (second.rpartition(",")[0], second + ",1", second.rpartition(",")[0] + ",nan", "a,," + second):
         (tmp_path / "a.csv").write_text(f"{first}\n{second}\n{cells}\n")
-        with pytest.raises(ValueError, match="line 3 must hold a name and 80 numbers"):
+        with pytest.raises(ValueError, match="line 3 must hold a name, a group and 80 numbers"):
             load_transforms(tmp_path / "a.csv")
     (tmp_path / "a.json").unlink()
     with pytest.raises(ValueError, match=r"a\.json with its settings is missing"):
@@ -506,7 +506,7 @@ def test_names_with_line_breaks_and_formulas_are_read_back(tmp_path):
         rows = list(csv.reader(file))
     assert [unescaped(row[0]) for row in rows] == ["name", *sorted(names)]
     assert load_transforms(tmp_path / "a.csv").names == sorted(names)
-    assert {len(row) for row in rows} == {81}
+    assert {len(row) for row in rows} == {82}
     transform_folder(listing, SMALL, tmp_path / "out")
     assert [str(failure.path) for failure in load_failures(tmp_path / "out")] == sorted(bad)
     assert load_transforms(tmp_path / "out").names == sorted(names)
@@ -566,7 +566,7 @@ def test_a_row_of_a_table_depends_on_no_other(tmp_path):
     settings = made(2, 1, 2)
     rows = np.array([[[0, 1]], [[0.5, 1]]], np.float32)
     write_transforms(tmp_path / "a.csv", settings, [(["a", "b"], rows)])
-    assert (tmp_path / "a.csv").read_text().splitlines()[1:] == ["a,0,1", "b,0.5,1"]
+    assert (tmp_path / "a.csv").read_text().splitlines()[1:] == ["a,,0,1", "b,,0.5,1"]
     write_transforms(tmp_path / "b.csv", settings, [(["a"], rows[:1]), (["b"], rows[1:])])
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
 

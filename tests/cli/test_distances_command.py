@@ -253,7 +253,7 @@ def test_clouds_are_compared_whatever_their_sizes(run, tmp_path):
     for name, count, length in (("long-few", 100, 4), ("long-many", 400, 4), ("round", 100, 1)):
         np.savetxt(tmp_path / "clouds" / f"{name}.csv", rng.normal(size=(count, 3)) * [1, 1, length], delimiter=",")
     _, err = run("distances", tmp_path / "clouds", "-o", tmp_path / "plain.csv")
-    assert "curves end at 100 to 400" in err
+    assert "the point clouds have 100 to 400 points" in err
     _, err = run("distances", tmp_path / "clouds", "-o", tmp_path / "divided.csv", "--divide-by", "vertices")
     assert err == ""
     plain, divided = (

@@ -16,7 +16,7 @@ import eulerscan as es
 from eulerscan.bulk import load_transforms
 from eulerscan.io import list_shapes
 
-NPZ = {"names", "transforms", "directions", "thresholds", "settings"}
+NPZ = {"names", "groups", "transforms", "directions", "thresholds", "settings"}
 
 
 @pytest.fixture
@@ -196,23 +196,34 @@ def test_tables_hold_the_same_numbers(run, folder, tmp_path):
     file = loaded(tmp_path / "out.npz")
     flat = file["transforms"].reshape(6, -1)
     rows = list(csv.reader((tmp_path / "out.csv").read_text().splitlines()))
-    assert rows[0][:3] == ["name", "d0_t0", "d0_t1"]
+    assert rows[0][:3] == ["name", "group", "d0_t0"]
     assert rows[0][-1] == "d3_t31"
     assert [row[0] for row in rows[1:]] == file["names"].tolist()
-    np.testing.assert_array_equal(np.array([row[1:] for row in rows[1:]], dtype=np.float32), flat)
+    np.testing.assert_array_equal(np.array([row[2:] for row in rows[1:]], dtype=np.float32), flat)
     about = json.loads((tmp_path / "out.json").read_text())
     np.testing.assert_array_equal(about["thresholds"], file["thresholds"])
     np.testing.assert_array_equal(about["directions"], file["directions"])
     table = parquet.read_table(tmp_path / "out.parquet")
     assert table.column_names == rows[0]
-    np.testing.assert_array_equal(np.stack([table[name].to_numpy() for name in rows[0][1:]], axis=1), flat)
+    np.testing.assert_array_equal(np.stack([table[name].to_numpy() for name in rows[0][2:]], axis=1), flat)
     assert json.loads(parquet.read_metadata(tmp_path / "out.parquet").metadata[b"eulerscan"]) == about
+
+
+@pytest.mark.parametrize("ending", ["npz", "csv", "parquet", "parts"])
+def test_tables_carry_the_groups(run, folder, ending, tmp_path):
+    output = tmp_path / ("out" if ending == "parts" else f"out.{ending}")
+    run("transform", folder, "-o", output)
+    found = load_transforms(output)
+    assert found.groups == [name.rpartition("/")[0] for name in found.names]
+    (tmp_path / "t.csv").write_text("name,size\n" + "".join(f"{name},s{i}\n" for i, name in enumerate(found.names[1:])))
+    run("transform", folder, "-o", output, "--table", tmp_path / "t.csv", "--label", "size", "--overwrite")
+    assert load_transforms(output).groups == ["", *(f"s{i}" for i in range(len(found.names) - 1))]
 
 
 def test_whole_numbers_stay_whole_in_a_table(run, graphs, tmp_path):
     run("transform", graphs, "-o", tmp_path / "out.csv")
     rows = list(csv.reader((tmp_path / "out.csv").read_text().splitlines()))
-    assert all(entry.lstrip("-").isdigit() for row in rows[1:] for entry in row[1:])
+    assert all(entry.lstrip("-").isdigit() for row in rows[1:] for entry in row[2:])
 
 
 def test_two_runs_give_identical_files_and_neighbors_change_nothing(run, folder, tmp_path):
@@ -383,7 +394,7 @@ def test_slips_are_named_before_any_work(run, graphs, tmp_path):
         ([graphs, "-o", tmp_path / "out", "--processes", 2, "--scheduler", "tcp://x:1"], "exclude each other"),
         ([graphs, "-o", tmp_path / "out.npz", "--num-thresholds", 0], "num_thresholds must be at least 1"),
         ([graphs, "-o", tmp_path / "out.npz", "--data", "weighted"], "must have the form name=value"),
-        ([graphs, "-o", tmp_path / "out.npz", "--data", "weighted=true"], "options of NPZ files are dtype, got weighted"),
+        ([graphs, "-o", tmp_path / "out.npz", "--data", "weighted=true"], "got weighted"),
         (["-o", tmp_path / "out.npz"], "Name files, or folders"),
         ([tmp_path / "gone", "-o", tmp_path / "out.npz"], "gone: No such file or directory"),
     ):

@@ -220,7 +220,7 @@ def test_what_spreadsheets_leave_around_numbers_does_not_matter(text, tmp_path):
         (",a\nid,\n", "line 2 must hold numbers, got 'id'"),
         ("1,2,3\n,,#5\n", "line 2 must hold numbers, got ''"),
         ("name,a.csv,b.csv\na.csv,0,1\nb.csv,1,0\n", "rows and columns have the same names"),
-        ("name,d0_t0,d0_t1\na,0,1\nb,0,2\n", "file is an output of eulerscan"),
+        ("name,group,d0_t0,d0_t1\na,,0,1\nb,,0,2\n", "file is an output of eulerscan"),
         ("file,class,probability,cat,dog\na,cat,0.75,0.75,0.25\n", "file is an output of eulerscan"),
         ("shape,true class,class,probability\na,cat,cat,0.75\n", "file is an output of eulerscan"),
         (" # alone\n\N{NO-BREAK SPACE}\n", "file holds no points"),

@@ -32,7 +32,7 @@ from .settings import Settings
 FORMATS = (".npz", ".csv", ".parquet")
 
 _Array = np.ndarray[Any, Any]
-Write = Callable[[list[str], _Array], None]  # names of shapes, and their transforms [n, T, H] or [n, K, T, H]
+Write = Callable[[list[str], list[str], _Array], None]  # names and groups of shapes, transforms [n, T, H] or [n, K, T, H]
 Finish = Callable[[dict[str, Any]], None]  # settings, directions, thresholds and further metadata
 ROW_GROUP = 2**22  # numbers in a row group of a Parquet file: 16 MB
 
@@ -43,6 +43,7 @@ class Transforms(NamedTuple):
     names: list[str]
     transforms: Tensor  # [N, T, H] or [N, K, T, H]
     settings: Settings
+    groups: list[str]  # of the shapes: their subfolders, or labels from a table; empty for shapes without one
 
 
 @contextmanager
@@ -76,21 +77,22 @@ def write_transforms(path: str | os.PathLike[str], settings: Settings, pieces: I
 
     Equal transforms give equal files, to the byte. Memory does not grow with the number of pieces.
 
-    - ``.npz``: ``names [N]``, ``transforms [N, T, H]``, ``directions [T, dim]``, ``thresholds [H]``, and ``settings`` as JSON.
-    - ``.csv``: one shape per row, its name followed by a column for each direction and threshold. A ``.json`` file beside it
-      holds settings, directions and thresholds. A name that a spreadsheet would run as a formula, since it begins with ``=``,
-      ``+``, ``-`` or ``@``, has an apostrophe in front, which :func:`load_transforms` removes.
+    - ``.npz``: ``names [N]``, ``groups [N]``, ``transforms [N, T, H]``, ``directions [T, dim]``, ``thresholds [H]``, and
+      ``settings`` as JSON.
+    - ``.csv``: one shape per row, its name and group followed by a column for each direction and threshold. A ``.json`` file
+      beside it holds settings, directions and thresholds. A name that a spreadsheet would run as a formula, since it begins
+      with ``=``, ``+``, ``-`` or ``@``, has an apostrophe in front, which :func:`load_transforms` removes.
     - ``.parquet``: the same columns. The metadata ``eulerscan`` holds the content of that JSON file. Checksums of the pages, of
       the metadata and of the whole table are verified when it is loaded.
 
     Args:
         path: The file.
         settings: How the transforms were made.
-        pieces: Names of some shapes and their transforms ``[n, T, H]``.
+        pieces: Names of some shapes and their transforms ``[n, T, H]``. Their groups are the folders in the names.
     """
     with open_output(Path(path), settings) as write:
         for names, transforms in pieces:
-            write(names, transforms)
+            write(names, [name.rpartition("/")[0] for name in names], transforms)
 
 
 def load_transforms(path: str | os.PathLike[str]) -> Transforms:
@@ -110,7 +112,7 @@ def holds_transforms(path: Path) -> bool:
         return load_manifest(path) is not None
     if path.suffix.lower() == ".csv":
         with path.open(encoding="utf-8-sig", errors="replace") as file:
-            return re.match(r"\W*name\W+(s0_)?d0_t0\b", file.read(32)) is not None
+            return re.match(r"\W*name\W+group\W+(s0_)?d0_t0\b", file.read(40)) is not None
     return path.suffix.lower() in FORMATS
 
 
@@ -135,11 +137,13 @@ def parquet_metadata(path: Path) -> dict[str, Any]:
 @contextmanager
 def _npz(path: Path, settings: Settings) -> Iterator[tuple[Write, Finish]]:
     all_names: list[str] = []
+    all_groups: list[str] = []
     # The header of an array holds its length, which is known at the end.
     with tempfile.TemporaryFile(dir=path.parent) as rows:
 
-        def write(names: list[str], transforms: _Array) -> None:
+        def write(names: list[str], groups: list[str], transforms: _Array) -> None:
             all_names.extend(names)
+            all_groups.extend(groups)
             rows.write(np.ascontiguousarray(transforms, dtype="<f4").tobytes())
 
         def finish(about: dict[str, Any]) -> None:
@@ -148,6 +152,7 @@ def _npz(path: Path, settings: Settings) -> Iterator[tuple[Write, Finish]]:
             with zipfile.ZipFile(path, "w") as archive:
                 for name, array in (
                     ("names", np.array(all_names, dtype=np.str_)),
+                    ("groups", np.array(all_groups, dtype=np.str_)),
                     ("directions", np.array(about["directions"])),
                     ("thresholds", np.array(about["thresholds"])),
                     ("settings", np.array(json.dumps(about["settings"]))),
@@ -165,15 +170,15 @@ def _npz(path: Path, settings: Settings) -> Iterator[tuple[Write, Finish]]:
 def _csv(path: Path, settings: Settings) -> Iterator[tuple[Write, Finish]]:
     columns = settings.columns()
     with path.open("w", newline="", encoding="utf-8") as file:
-        file.write(",".join(["name", *columns]) + "\n")
+        file.write(",".join(["name", "group", *columns]) + "\n")
 
-        def write(names: list[str], transforms: _Array) -> None:
+        def write(names: list[str], groups: list[str], transforms: _Array) -> None:
             rows = transforms.reshape(len(names), len(columns))
             # Decided for each row by itself, so that it does not depend on the others.
             whole = ((np.abs(rows) < 2**31) & (rows == np.trunc(rows))).all(axis=1)
-            for name, row, integral in zip(names, rows, whole, strict=True):
+            for name, group, row, integral in zip(names, groups, rows, whole, strict=True):
                 numbers = map(str, row.astype(np.int64).tolist()) if integral else (f"{value:.9g}" for value in row.tolist())
-                file.write(",".join([quoted(name), *numbers]) + "\n")
+                file.write(",".join([quoted(name), quoted(group), *numbers]) + "\n")
 
         yield write, lambda about: None
 
@@ -183,16 +188,18 @@ def _parquet(path: Path, settings: Settings) -> Iterator[tuple[Write, Finish]]:
     arrow, parquet = require("pyarrow", extra="bulk"), require("pyarrow.parquet", extra="bulk")
     columns = settings.columns()
     size = max(1, ROW_GROUP // len(columns))
-    schema = arrow.schema([("name", arrow.string()), *((column, arrow.float32()) for column in columns)])
+    schema = arrow.schema(
+        [("name", arrow.string()), ("group", arrow.string()), *((column, arrow.float32()) for column in columns)]
+    )
     # Statistics and dictionaries of that many narrow columns would take more space than the numbers.
     options = {"compression": "zstd", "use_dictionary": False, "write_statistics": False, "write_page_checksum": True}
     with parquet.ParquetWriter(path, schema, **options) as writer:
-        pending_names: list[str] = []
+        pending_names: list[tuple[str, str]] = []  # with their groups
         pending: list[_Array] = []
         checksum = 0
 
-        def write(names: list[str], transforms: _Array) -> None:
-            pending_names.extend(names)
+        def write(names: list[str], groups: list[str], transforms: _Array) -> None:
+            pending_names.extend(zip(names, groups, strict=True))
             pending.append(transforms.reshape(len(names), len(columns)))
             while len(pending_names) >= size:
                 write_group(size)
@@ -200,9 +207,10 @@ def _parquet(path: Path, settings: Settings) -> Iterator[tuple[Write, Finish]]:
         def write_group(count: int) -> None:
             nonlocal checksum
             rows = np.concatenate(pending)
-            names, group = pending_names[:count], np.ascontiguousarray(rows[:count].T)
+            names, numbers = pending_names[:count], np.ascontiguousarray(rows[:count].T)
             checksum = _checksum(names, rows[:count], checksum)
-            writer.write_table(arrow.table([arrow.array(names, arrow.string()), *group], schema=schema), row_group_size=2**30)
+            texts = [arrow.array(column, arrow.string()) for column in zip(*names, strict=True)]
+            writer.write_table(arrow.table([*texts, *numbers], schema=schema), row_group_size=2**30)
             pending_names[:], pending[:] = pending_names[count:], [rows[count:].copy()]
 
         def finish(about: dict[str, Any]) -> None:
@@ -215,10 +223,10 @@ def _parquet(path: Path, settings: Settings) -> Iterator[tuple[Write, Finish]]:
         yield write, finish
 
 
-def _checksum(names: Iterable[str], rows: _Array, start: int = 0) -> int:
+def _checksum(names: Iterable[tuple[str, str]], rows: _Array, start: int = 0) -> int:
     """Of the rows of a table, one after another. Checksums of pages do not cover which column a page belongs to."""
-    for name, row in zip(names, np.ascontiguousarray(rows, dtype="<f4"), strict=True):
-        start = zlib.crc32(row, zlib.crc32(name.encode() + b"\0", start))
+    for texts, row in zip(names, np.ascontiguousarray(rows, dtype="<f4"), strict=True):
+        start = zlib.crc32(row, zlib.crc32("\0".join((*texts, "")).encode(), start))
     return start
 
 
@@ -258,23 +266,27 @@ def _load_npz(path: Path) -> Transforms:
             raise ValueError("not an NPZ file, or truncated")
         arrays = load_arrays(content, _check_names, _check_array)
         settings, names = Settings.from_dict(json.loads(str(arrays["settings"]))), arrays["names"].tolist()
+        if len(arrays["groups"]) != len(names):
+            raise ValueError(f"groups must have one entry per name, {len(names)}, got {len(arrays['groups'])}")
         if arrays["transforms"].shape != (len(names), *settings.shape):
             raise ValueError(
                 f"transforms must have shape {[len(names), *settings.shape]}, as names and settings say, "
                 f"got {list(arrays['transforms'].shape)}"
             )
-        return Transforms(names, torch.from_numpy(arrays["transforms"]), settings)
+        return Transforms(names, torch.from_numpy(arrays["transforms"]), settings, arrays["groups"].tolist())
 
 
 def _check_names(names: Collection[str]) -> None:
-    if missing := {"names", "transforms", "settings"} - set(names):
+    if missing := {"names", "groups", "transforms", "settings"} - set(names):
         raise ValueError(f"it lacks {', '.join(sorted(missing))}")
-    if unknown := set(names) - {"names", "transforms", "settings", "directions", "thresholds"}:
+    if unknown := set(names) - {"names", "groups", "transforms", "settings", "directions", "thresholds"}:
         raise ValueError(f"it has unknown arrays, such as {min(unknown)[:30]!r}")
 
 
 def _check_array(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-    kind, axes = {"names": ("U", (1,)), "settings": ("U", (0,)), "transforms": ("f", (3, 4))}.get(name, ("f", (1, 2)))
+    kind, axes = {"names": ("U", (1,)), "groups": ("U", (1,)), "settings": ("U", (0,)), "transforms": ("f", (3, 4))}.get(
+        name, ("f", (1, 2))
+    )
     if dtype.kind != kind or len(shape) not in axes:
         raise ValueError(f"{name} must not have shape {list(shape)} of {dtype}")
 
@@ -288,17 +300,19 @@ def _load_csv(path: Path) -> Transforms:
         rows = csv.reader(file)
         header = next(rows, [])
         # The number is compared first: settings may claim more columns than memory can hold.
-        if len(header) != 1 + math.prod(settings.shape) or header != ["name", *settings.columns()]:
+        if len(header) != 2 + math.prod(settings.shape) or header != ["name", "group", *settings.columns()]:
             raise ValueError(f"its columns, separated by commas, are not those of {companion.name}")
         names: list[str] = []
+        groups: list[str] = []
         values = [np.empty((0, *settings.shape), np.float32)]
         for name, *cells in filter(None, rows):
-            numbers = _parse_numbers(cells)
+            numbers = _parse_numbers(cells[1:])
             if len(numbers) != math.prod(settings.shape) or not np.isfinite(numbers).all():
-                raise ValueError(f"line {rows.line_num} must hold a name and {math.prod(settings.shape)} numbers")
+                raise ValueError(f"line {rows.line_num} must hold a name, a group and {math.prod(settings.shape)} numbers")
             names.append(unescaped(name))
+            groups.append(unescaped(cells[0]))
             values.append(numbers.reshape(1, *settings.shape))
-    return Transforms(names, torch.from_numpy(np.concatenate(values)), settings)
+    return Transforms(names, torch.from_numpy(np.concatenate(values)), settings, groups)
 
 
 def _parse_numbers(cells: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -314,19 +328,21 @@ def _load_parquet(files: list[Path]) -> Transforms:
     metadata = parquet_metadata(files[0])
     with _named_errors(files[0]):
         settings = Settings.from_dict(metadata["settings"])
-    names: list[str] = []
+    names: list[tuple[str, str]] = []
     values: list[_Array] = []
     for file in files:
         with _named_errors(file):
             opened = parquet.ParquetFile(file, page_checksum_verification=True)
             num_rows, num_columns = opened.metadata.num_rows, opened.metadata.num_columns
-            if num_columns != 1 + math.prod(settings.shape):
-                raise ValueError(f"it has {num_columns} columns, but its settings need {1 + math.prod(settings.shape)}")
+            if num_columns != 2 + math.prod(settings.shape):
+                raise ValueError(f"it has {num_columns} columns, but its settings need {2 + math.prod(settings.shape)}")
             check_bytes(3 * 4 * num_rows * num_columns, f"a table of {num_rows} rows and {num_columns} columns")
             table = opened.read()
-            names += (own_names := table["name"].to_pylist())
+            own_names = [*zip(table["name"].to_pylist(), table["group"].to_pylist(), strict=True)]
+            names += own_names
             rows = np.stack([table[column].to_numpy() for column in settings.columns()], axis=1)
             if _checksums(opened.metadata.metadata)[1] != _checksum(own_names, rows):
                 raise ValueError("its content does not match its checksum")
             values.append(rows.reshape(-1, *settings.shape))
-    return Transforms(names, torch.from_numpy(np.concatenate(values)), settings)
+    shapes, groups = zip(*names, strict=True) if names else ((), ())
+    return Transforms([*shapes], torch.from_numpy(np.concatenate(values)), settings, [*groups])

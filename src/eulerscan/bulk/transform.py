@@ -32,7 +32,7 @@ class Report(NamedTuple):
     num_shapes: int  # transformed
     failures: list[Failure]
     num_beyond: int  # shapes that reach beyond the radius
-    euler: tuple[tuple[str, int], ...] = ()  # names and Euler characteristics of the shapes, unless they are weighted or clouds
+    euler: tuple[tuple[str, int], ...] = ()  # of shapes that are neither weighted nor clouds
 
 
 def transform_files(
@@ -52,15 +52,17 @@ def transform_files(
 def transform_all(listing: Listing, settings: Settings, *, progress: Bar | None = None) -> tuple[Transforms, Report]:
     """Transform files in memory. Arguments are those of :func:`transform_files`."""
     names: list[str] = []
+    groups: list[str] = []
     transforms: list[_Array] = []
 
-    def keep(some: list[str], values: _Array) -> None:
+    def keep(some: list[str], own: list[str], values: _Array) -> None:
         names.extend(some)
+        groups.extend(own)
         transforms.append(values)
 
     report = transform_to(lambda settings: nullcontext(keep), listing, settings, progress)
     found = torch.from_numpy(np.concatenate(transforms)) if names else torch.empty(0)
-    return Transforms(names, found, report.settings), report
+    return Transforms(names, found, report.settings, groups), report
 
 
 def transform_to(
@@ -72,6 +74,7 @@ def transform_to(
     """Transform files a few at a time, so that memory does not grow with their number. The first shape opens the writer."""
     num_shapes, failures, num_beyond = 0, list(listing.failures), 0
     euler: list[tuple[str, int]] = []
+    group_of = dict(zip(listing.names, listing.groups, strict=True))
     with ExitStack() as stack:
         write: Write | None = None
         for begin, end in _split(listing.sizes):
@@ -79,11 +82,11 @@ def transform_to(
             settings = shard.settings
             if shard.names:
                 write = write or stack.enter_context(open_writer(settings))
-                write(shard.names, shard.transforms)
+                write(shard.names, [group_of[name] for name in shard.names], shard.transforms)
             num_shapes += len(shard.names)
             failures += shard.failures
             num_beyond += shard.num_beyond
-            euler += zip(shard.names, shard.euler, strict=False)
+            euler += shard.euler
             if progress is not None:
                 progress.update(len(shard.names) + len(shard.failures))
     return Report(settings, num_shapes, failures, num_beyond, tuple(euler))
@@ -97,7 +100,7 @@ class Shard(NamedTuple):
     transforms: _Array  # [n, T, H] or [n, K, T, H]
     failures: list[Failure]
     num_beyond: int = 0  # shapes that reach beyond the radius
-    euler: Sequence[int] = ()  # Euler characteristics, unless the shapes are weighted or clouds
+    euler: Sequence[tuple[str, int]] = ()  # names and Euler characteristics of shapes that are neither weighted nor clouds
 
 
 @torch.no_grad()
@@ -126,8 +129,10 @@ def transform_shard(folder: str | os.PathLike[str], names: Sequence[str], settin
             transforms |= done
             reasons |= failed
             num_beyond += settings.ect.num_beyond(complex)
-            if complex.packed.weights is None and complex.max_dim:
-                euler |= zip(positions, complex.euler_characteristic().tolist(), strict=True)
+            if complex.packed.weights is None:
+                joined = complex.offsets[1:].diff(dim=1).any(dim=0).tolist()  # not a cloud
+                numbers = complex.euler_characteristic().tolist()
+                euler |= {i: number for i, number, more in zip(positions, numbers, joined, strict=True) if more}
         else:
             reasons |= dict.fromkeys(positions, f"points of dimension {dim}, expected {settings.dim}.")
     order = sorted(transforms)
@@ -138,7 +143,7 @@ def transform_shard(folder: str | os.PathLike[str], names: Sequence[str], settin
         np.stack([transforms[i] for i in order]) if order else np.empty((0, *shape), np.float32),
         [Failure(Path(names[i]), reasons[i]) for i in sorted(reasons)],
         num_beyond,
-        [euler[i] for i in order] if euler else (),
+        [(names[i], euler[i]) for i in order if i in euler],
     )
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Columns = Annotated[tuple[str, ...], arg(metavar="COLUMN ...", help_behavior_hint="(optional)")]
 STAGES = ".stages"
+MAX_NAMED = 4  # groups in a title
 
 
 def compare(
@@ -143,9 +144,7 @@ def compare(
     )
     warn_beyond_radius(found.config.num_beyond(found.shapes), found.config.largest_height)
     extra = _evidence(found) if where else {}
-    title = f"{', '.join(path.name or str(path) for path in files)}: comparison of {' and '.join(found.counts)}"
-    if len(found.counts) > 4:
-        title = f"{', '.join(path.name or str(path) for path in files)}: comparison of {len(found.counts)} groups"
+    title = f"{', '.join(path.name or str(path) for path in files)}: comparison of {_listed(list(found.counts))}"
     page = write_report(found, output, title=title, failures=failures, command=_command(), extra=extra)
     shutil.rmtree(output / STAGES, ignore_errors=True)
     if not quiet:
@@ -213,6 +212,12 @@ def _evidence(found: Comparison) -> dict[str, Figure]:
         middle.append(members[int(squares[members][:, members].sum(dim=1).argmin())])
     picture = draw_evidence(where, middle, names=found.names)
     return {f"Where the groups differ. {MEANING} Right: the same for permuted labels, to compare with.": picture}
+
+
+def _listed(groups: Sequence[str]) -> str:
+    if len(groups) > MAX_NAMED:
+        return f"{len(groups)} groups"
+    return f"{', '.join(groups[:-1])} and {groups[-1]}"
 
 
 def _command() -> str:

@@ -92,7 +92,6 @@ def distances(
         if align:
             check_align(settings)
         listing = find_files(files, input=input, exclude=written, sort=True, quiet=quiet)
-        group_of = input.groups(listing)
         with closing(progress_bar(len(listing.names), "transforming", hidden=quiet)) as bar:
             found, report = transform_all(listing, settings, progress=bar)
         warn_beyond_radius(report.num_beyond, ect.largest_height)
@@ -120,7 +119,7 @@ def distances(
         partial.write_text(comma_separated(["name", *found.names], rows), encoding="utf-8")
     if plot is not None:
         label = f"L{'∞' if math.isinf(p) else f'{p:g}'} distance{' after alignment' if align else ''}"
-        groups = None if transformed else [group_of.get(name, "(none)") for name in found.names]
+        groups = [group or "(none)" for group in found.groups]
         save_distances(matrix, found.names, plot, groups=groups, label=label)
     if checkpoint is not None:
         checkpoint.remove()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -125,6 +125,9 @@ def find_files(
         for failure in listing.failures[:1]:
             why += f" Cannot use {failure.path}: {failure.reason}"
         raise ValueError(f"Name files, or folders with files of these formats: {' '.join(READABLE)}.{why}")
+    if input is not None and input.table is not None:
+        groups = input.groups(listing)
+        listing = replace(listing, labels=[groups.get(name, "") for name in listing.names])
     if extensions and not quiet:
         count = sum(listing.skipped.values())
         print(f"skipped {count} {'file' if count == 1 else 'files'} with unsupported extensions: {extensions}", file=sys.stderr)

@@ -41,7 +41,8 @@ _SIGNATURES = {
 }
 # Outputs of our own commands: figures, transforms, predictions, evaluations. Left in a folder, they are not among its shapes.
 _OUTPUTS = re.compile(
-    rb"\x89PNG.{,99}tEXtSoftware\0eulerscan|name,(s0_)?d0_t0\b|file,class,probability,|shape,true class,class,|position,name,group\r?\n",
+    rb"\x89PNG.{,99}tEXtSoftware\0eulerscan|name,group,(s0_)?d0_t0\b|file,class,probability,"
+    rb"|shape,true class,class,|position,name,group\r?\n",
     re.DOTALL,
 )
 

@@ -35,6 +35,7 @@ class Listing:
         changed: Modification times in nanoseconds; ``None`` for files that do not exist.
         failures: Folders that cannot be opened, broken links and invalid file names. Paths are relative to ``folder``.
         skipped: Number of files in folders with an unsupported extension, by extension.
+        labels: Groups of the shapes that do not follow from their folders, such as those of a table.
     """
 
     folder: Path
@@ -43,6 +44,7 @@ class Listing:
     changed: Sequence[int | None]
     failures: Sequence[Failure] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
+    labels: Sequence[str] | None = None
 
     @property
     def paths(self) -> list[Path]:
@@ -56,18 +58,21 @@ class Listing:
 
     @property
     def groups(self) -> list[str]:
-        """The group of each shape: its subfolder of ``folder``, or the folder of its path; empty if there is none."""
+        """The group of each shape: its label, its subfolder of ``folder``, or the folder of its path; empty without one."""
+        if self.labels is not None:
+            return list(self.labels)
         single = self.folder != Path()
         return [name.partition("/")[0] if single and "/" in name else name.rpartition("/")[0] for name in self.names]
 
     def shard(self, number: int, shards: int) -> Listing:
         """Shard ``number`` of ``shards`` contiguous ones of equal size, up to one file."""
         part = slice(*(i * len(self.names) // shards for i in (number, number + 1)))
-        return Listing(self.folder, self.names[part], self.sizes[part], self.changed[part])
+        labels = None if self.labels is None else self.labels[part]
+        return Listing(self.folder, self.names[part], self.sizes[part], self.changed[part], labels=labels)
 
     def fingerprint(self) -> str:
-        """A hash of names and sizes."""
-        digest = hashlib.sha256()
+        """A hash of names and sizes, and of labels."""
+        digest = hashlib.sha256("".join(f"{label}\0" for label in self.labels or ()).encode())
         for name, size in zip(self.names, self.sizes, strict=True):
             digest.update(f"{name}\0{size}\0".encode())
         return digest.hexdigest()
