@@ -114,11 +114,29 @@ def test_power_grows_with_the_effect():
 def test_dispersion_ignores_the_means_and_finds_the_spread():
     rng = np.random.default_rng(5)
     points, groups = rng.normal(size=(60, 3)), np.arange(60) % 2
-    shifted = permdisp(distances(points + 100 * groups[:, None]), groups)
-    assert shifted.test.p == permdisp(distances(points), groups).test.p > 0.05
+    shifted, plain = (permdisp(distances(points + shift * groups[:, None]), groups) for shift in (100, 0))
+    assert shifted.test.statistic == pytest.approx(plain.test.statistic)
+    assert min(shifted.test.p, plain.test.p) > 0.05
     wide = permdisp(distances(points * (1 + groups[:, None])), groups)
     assert wide.test.p == 0.001
     assert wide.means["1"] > 1.5 * wide.means["0"]
+
+
+def test_distances_to_the_center_are_those_of_coordinates():
+    points, groups = np.random.default_rng(6).normal(size=(12, 3)), np.arange(12) % 3
+    expected = np.empty(12)
+    for group in range(3):
+        own = points[groups == group]
+        expected[groups == group] = np.linalg.norm(own - own.mean(axis=0), axis=1) * np.sqrt(4 / 3)
+    np.testing.assert_allclose(permdisp(distances(points), groups).distances, expected)
+
+
+def test_dispersion_holds_its_level_for_outliers_and_unequal_groups():
+    # Outliers pull the center of their own group: centers must be computed anew for permuted labels.
+    rng = np.random.default_rng(7)
+    groups = np.repeat([0, 1, 2], [15, 10, 5])
+    p = [permdisp(distances(rng.standard_t(2, size=(30, 40))), groups, permutations=99, seed=i).test.p for i in range(300)]
+    assert 0.02 <= np.mean(np.array(p) <= 0.05) <= 0.09
 
 
 def test_effect_sizes_without_an_effect_are_about_zero():

@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 
-SMALL = "--num-directions 12 --num-thresholds 16 --permutations 99 --folds 3 --quiet".split()
+SMALL = ["--num-directions", "12", "--num-thresholds", "16", "--permutations", "99", "--folds", "3", "--quiet"]
 
 
 def run(*words) -> int:

@@ -140,8 +140,9 @@ def permdisp(
 ) -> Dispersion:
     """PERMDISP (Anderson 2006): do groups differ in their spread, that is, the distances of their shapes to their center?
 
-    Distances to the center of n shapes are multiplied by sqrt(n / (n - 1)), since the center of few shapes lies too close to
-    them. Arguments are those of :func:`permanova`. Every group needs two shapes.
+    Centers are computed anew for permuted labels, so the test is exact if groups do not differ at all, and conservative if only
+    their means do. Distances to the center of n shapes are multiplied by sqrt(n / (n - 1)), since the center of few shapes lies
+    too close to them. Arguments are those of :func:`permanova`. Every group needs two shapes.
 
     Example:
         >>> points = np.array([-6.0, -5, -4, 4, 5, 6, -0.2, -0.1, 0, 0.1, 0.2, 0.3])
@@ -152,15 +153,37 @@ def permdisp(
     sizes = np.bincount(labels)
     if sizes.min() < 2:
         raise ValueError(f"groups must have at least two shapes each to have a spread, got one in {kinds[sizes.argmin()]!r}.")
-    member = np.eye(len(kinds))[labels] / sizes[labels, None]
-    means = matrix**2 @ member  # [N, k]: mean squared distance to the shapes of each group
-    own = np.arange(len(labels)), labels
-    squares = means[own] - (member * means).sum(axis=0)[labels] / 2
-    spread = np.sqrt(squares.clip(min=0) * (sizes / (sizes - 1))[labels])
-    differences = (spread[:, None] - spread) ** 2
-    if not differences.any():
-        differences = 1 - np.eye(len(labels))  # all equal: no permutation differs from another
-    test = _f_test(differences, labels, len(kinds), _permuted(labels, permutations, strata, seed), seed)
+    if not matrix.any():
+        raise ValueError("distances must not all be zero: all shapes are the same.")
+    squares = matrix**2
+
+    def to_center(permuted: _Array) -> _Array:
+        """Distances ``[P, N]`` to the center of the own group, for labels ``[P, N]``."""
+        found = np.zeros(permuted.shape)
+        for group in range(len(kinds)):
+            member = (permuted == group).astype(np.float64)
+            count = member.sum(axis=1, keepdims=True)
+            means = member @ squares / count  # mean squared distance to the group
+            inside = (means * member).sum(axis=1, keepdims=True) / (2 * count)
+            factor = count / np.maximum(1, count - 1)
+            found += member * np.sqrt((means - inside).clip(min=0) * factor)
+        return found
+
+    def explained(index: _Array) -> _Array:
+        """The share of the variance of the distances that lies between groups."""
+        permuted = labels[index]
+        values = to_center(permuted)
+        deviations = values - values.mean(axis=1, keepdims=True)
+        total = (deviations**2).sum(axis=1)
+        between = np.zeros(len(index))
+        for group in range(len(kinds)):
+            member = permuted == group
+            between += (deviations * member).sum(axis=1) ** 2 / member.sum(axis=1)
+        return np.asarray(between / np.where(total > 0, total, 1.0))
+
+    arrangement = _permuted(labels, permutations, strata, seed)
+    test = _test(explained, 1.0, len(kinds) - 1, len(labels) - len(kinds), arrangement, seed)
+    spread = to_center(labels[None])[0]
     return Dispersion(test, {str(kind): float(spread[labels == i].mean()) for i, kind in enumerate(kinds)}, spread)
 
 

@@ -88,7 +88,7 @@ def write_report(
     results = found.as_dict() | {"left_out": listed, "command": command}
     with replacing(folder / "results.json") as partial:
         partial.write_text(json.dumps(_finite(results), indent=2) + "\n", encoding="utf-8")
-    images = {name: _embedded(folder / "figures" / f"{name}.png") for name in pictures}
+    images = {name: _embedded(folder / "figures" / f"{name}.png", picture) for name, picture in pictures.items()}
     page = folder / "report.html"
     with replacing(page) as partial:
         partial.write_text(_page(found, title, images, captions, failures, command), encoding="utf-8")
@@ -176,10 +176,10 @@ def _page(
     if found.classifications:
         parts += ["<h2>Classification</h2>", _html_table(*_tables(found)["classification"], text=1)]
         first = next(iter(found.classifications.values()))
+        drawn = "once" if first.repeats == 1 else f"{first.repeats} times"
         parts.append(
-            f'<p class="note">Support vector machines in nested cross-validation: {first.folds} folds, drawn {first.repeats} '
-            f"{'time' if first.repeats == 1 else 'times'}; what a classifier uses was chosen within the training shapes of "
-            "each fold. Majority: always guessing the largest group.</p>"
+            f'<p class="note">Support vector machines in nested cross-validation: {first.folds} folds, drawn {drawn}; what a '
+            "classifier uses was chosen within the training shapes of each fold. Majority: always guessing the largest group.</p>"
         )
         parts.append(_figure(images["confusion"], f"Predictions from {list(found.classifications)[-1]}, in all repeats."))
     for name, caption in captions.items():
@@ -312,12 +312,14 @@ def _html_table(header: Sequence[str], rows: Sequence[Sequence[Any]], text: int 
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _figure(source: str, caption: str) -> str:
-    return f'<figure><img src="{source}" alt="{escape(caption)}"><figcaption>{escape(caption)}</figcaption></figure>'
+def _figure(image: str, caption: str) -> str:
+    return f'<figure><img {image} alt="{escape(caption)}"><figcaption>{escape(caption)}</figcaption></figure>'
 
 
-def _embedded(path: Path) -> str:
-    return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()
+def _embedded(path: Path, picture: Figure) -> str:
+    """Attributes of an image of the same size as in print."""
+    content = base64.b64encode(path.read_bytes()).decode()
+    return f'width="{round(96 * picture.get_size_inches()[0])}" src="data:image/png;base64,{content}"'
 
 
 def _finite(value: Any) -> Any:
