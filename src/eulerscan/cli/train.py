@@ -19,7 +19,7 @@ from .._tables import aligned
 from ..datasets.source import load_source, split_source
 from ..io.formats import IMAGE_EXTENSIONS
 from ..training import distributed
-from ..training.auto import Choice, candidates, choose, majority
+from ..training.choice import Choice, candidates, choose, majority
 from ..training.checkpoints import Epoch
 from ..training.config import ModelConfig, RunConfig, TrainingConfig
 from ..training.metrics import wilson

@@ -5,8 +5,9 @@ evaluate(model, dataset, "test").accuracy
 """
 
 from .augmentation import Augmentation
+from .choice import auto
 from .config import ModelConfig, RunConfig, TrainingConfig
 from .loop import Trained, evaluate, train
 from .metrics import Metrics
 
-__all__ = ["Augmentation", "Metrics", "ModelConfig", "RunConfig", "Trained", "TrainingConfig", "evaluate", "train"]
+__all__ = ["Augmentation", "Metrics", "ModelConfig", "RunConfig", "Trained", "TrainingConfig", "auto", "evaluate", "train"]

@@ -10,7 +10,7 @@ from eulerscan.datasets import load
 from eulerscan.datasets.splits import fold
 from eulerscan.nn.models import ECTSVM
 from eulerscan.training import ModelConfig, RunConfig, TrainingConfig, loop, train
-from eulerscan.training.auto import candidates, choose, majority
+from eulerscan.training.choice import candidates, choose, majority
 from eulerscan.training.runs import load as load_run
 
 SOURCE = {"name": "manifolds", "options": {"num_shapes": 40, "num_points": 30}}
