@@ -40,6 +40,7 @@ SHARED_NAMES = {
     "training": "its loop, and drawing its curves",
     "local": "the transform at every vertex, as a function, a layer and a command",
     "plot": "drawing, and the command",
+    "svm": "support vector machines on the transform, and that of the paper's molecules",
     "transform": "of folders of files, and the command",
 }
 """Modules with one basename in different rooms, which mean the same thing."""
