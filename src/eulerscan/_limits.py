@@ -12,7 +12,7 @@ _ASSUMED = 8 * 2**30  # bytes of memory, where the system does not tell
 
 
 class LimitError(ValueError):
-    """A file needs more memory than the limit."""
+    """A file needs more memory than the limit, or the limit is not a number."""
 
 
 def max_bytes() -> int:
@@ -25,7 +25,7 @@ def max_bytes() -> int:
     except (ValueError, OverflowError):
         limit = 0
     if limit < 1:
-        raise ValueError(f"{VARIABLE} must be a number of bytes, such as 8e9, got {given!r}.")
+        raise LimitError(f"{VARIABLE} must be a number of bytes, such as 8e9, got {given!r}.")
     return limit
 
 

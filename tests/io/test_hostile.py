@@ -107,7 +107,7 @@ def test_memory_is_limited_and_the_limit_can_be_raised(tmp_path, limit):
 @pytest.mark.parametrize(
     ("name", "content", "text"),
     [
-        ("a.csv", "0,0\n1,0\n" * 1000, "file needs 8000 bytes"),
+        ("a.csv", "0,0\n1,0\n" * 200_000, "file needs 1.6 MB"),
         ("a.npy", hostile.npy(shape="(200, 2)", data=bytes(3200)), "points of shape .* needs 9600 bytes"),
         ("a.tif", hostile.tiff(30, 30, 20), "30 x 30 pixels and 20 pages needs 1.15 MB"),
         (
@@ -141,7 +141,7 @@ def test_outlines_of_large_images_are_estimated_from_their_pixels(tmp_path, limi
 def test_a_wrong_limit_is_named(value, limit, tmp_path):
     limit(value)
     with pytest.raises(ValueError, match="EULERSCAN_MAX_BYTES must be a number of bytes"):
-        es.read(written(tmp_path, "a.csv", "1,2\n"))
+        es.read(written(tmp_path, "a.png", picture("png")))
 
 
 def test_the_default_limit_is_a_part_of_the_memory(monkeypatch):

@@ -25,6 +25,7 @@ _MESHES = ("ply", "off", "stl", "glb")
 READABLE: tuple[str, ...] = tuple(sorted(EXTENSIONS))
 """The file extensions that :func:`read` supports."""
 
+_SMALL = 2**16  # bytes, which are read without asking for the size of the file: that would take a fifth of the time
 _WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
 # A file without the signature is not in the format, whatever its extension.
 _SIGNATURES = {
@@ -85,16 +86,22 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
 
 def _read(file: io.FileIO) -> bytes:
     """The content of a file, or of a pipe that the user names, within the limit of memory."""
-    state = os.fstat(file.fileno())
+    content = file.read(_SMALL)
+    if not (chunk := file.read(_SMALL)):
+        return content
+    state, limit = os.fstat(file.fileno()), max_bytes()
     if stat.S_ISREG(state.st_mode):
         check_bytes(state.st_size, "file")
+        file.seek(0)
         return file.readall()
-    content, limit = bytearray(), max_bytes()
-    while chunk := file.read(2**20):
-        content += chunk
-        if len(content) > limit:
-            check_bytes(len(content), "file")
-    return bytes(content)
+    pieces, size = [content], len(content)
+    while chunk:
+        pieces.append(chunk)
+        size += len(chunk)
+        if size > limit:
+            check_bytes(size, "file")
+        chunk = file.read(2**20)
+    return b"".join(pieces)
 
 
 def is_specimen(path: str | os.PathLike[str]) -> bool:
