@@ -28,6 +28,7 @@ COMMANDS = {
     "distances": ("distances", "Compute the distances between all shapes."),
     "compare": ("compare", "Compare groups of shapes: tests, mean shapes, classification, and a report."),
     "evidence": ("evidence", "Show where on the shapes groups differ: a score and a p-value for every vertex."),
+    "local": ("local", "Describe every vertex of a shape by the transform of its neighborhood."),
     "reproduce": ("reproduce", "Run the experiments of the paper."),
 }
 

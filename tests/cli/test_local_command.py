@@ -1,0 +1,91 @@
+"""``eulerscan local``, and pictures of the local transform."""
+
+import csv
+
+import numpy as np
+import pytest
+import torch
+
+import eulerscan as es
+from eulerscan.cli.main import main
+from eulerscan.io import write
+from eulerscan.plot.local import draw_local, principal_components
+from eulerscan.testing import known_shapes
+
+
+@pytest.fixture
+def mesh(tmp_path):
+    write(known_shapes()["sphere"].complex.to(torch.float32), tmp_path / "mesh.ply")
+    return tmp_path / "mesh.ply"
+
+
+def run(*words) -> int:
+    with pytest.raises(SystemExit) as exit:
+        main([str(word) for word in words])
+    return int(exit.value.code or 0)
+
+
+def test_a_table_of_the_vertices_and_a_picture(mesh, tmp_path, capsys):
+    words = ("--num-directions", "4", "--num-thresholds", "5")
+    assert run("local", mesh, "-o", tmp_path / "vertices.csv", "--picture", tmp_path / "mesh.png", *words) == 0
+    shape = es.read(mesh)
+    rows = list(csv.DictReader((tmp_path / "vertices.csv").read_text("utf-8").splitlines()))
+    assert len(rows) == len(shape.points)
+    assert [*rows[0]][:5] == ["x", "y", "z", "direction0_height0", "direction0_height1"]
+    expected = es.local_ect(shape, es.directions.uniform(4, 3), es.thresholds(5), hops=2)[:, 0]
+    table = np.array([[float(cell) for cell in row.values()] for row in rows])
+    np.testing.assert_allclose(table[:, 3:], expected.flatten(1), atol=1e-6)
+    np.testing.assert_allclose(table[:, :3], shape.points, atol=1e-6)
+    assert (tmp_path / "mesh.png").stat().st_size > 5000
+    assert "20 numbers each" in capsys.readouterr().out
+
+
+def test_components_of_a_cloud_in_an_array(tmp_path):
+    np.save(tmp_path / "cloud.npy", np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32))
+    output, colored = tmp_path / "vertices.npy", tmp_path / "colored.ply"
+    assert run("local", tmp_path / "cloud.npy", "-o", output, "--components", "6", "-p", colored, "--quiet") == 0
+    assert np.load(output).shape == (40, 6)
+    assert es.read(colored).counts == (40,)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("-o", "vertices.xyz"), "must be a .csv or .npy file"),
+        (("-o", "v.csv", "--picture", "v.bmp"), "--picture must end with one of"),
+        (("-o", "v.csv", "--hops", "0"), "hops must be at least 1, got 0"),
+        (("-o", "v.csv", "--hops", "1", "--k", "3"), "one of hops, radius and k"),
+        (("-o", "v.csv", "--components", "0"), "--components must be at least 1"),
+    ],
+)
+def test_bad_options_are_named(words, text, mesh, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run("local", mesh, *words) == 2
+    assert text in capsys.readouterr().err
+    assert not (tmp_path / "v.csv").exists()
+
+
+def test_an_existing_table_is_kept(mesh, tmp_path, capsys):
+    (tmp_path / "v.csv").write_text("mine", encoding="utf-8")
+    assert run("local", mesh, "-o", tmp_path / "v.csv") == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert (tmp_path / "v.csv").read_text("utf-8") == "mine"
+
+
+def test_principal_components_are_those_of_the_singular_values():
+    descriptors = torch.randn(30, 2, 4, dtype=torch.float64)
+    scores, shares = principal_components(descriptors, 3)
+    rows = descriptors.flatten(1) - descriptors.flatten(1).mean(dim=0)
+    values = torch.linalg.svdvals(rows)
+    torch.testing.assert_close(torch.linalg.vector_norm(scores, dim=0), values[:3])
+    torch.testing.assert_close(shares, (values.square() / values.square().sum())[:3])
+
+
+@pytest.mark.parametrize("name", ["sphere", "circle"])
+def test_pictures_are_drawn(name):
+    known = known_shapes()
+    shape = known[name if name in known else next(n for n, s in known.items() if s.complex.dim == 2)].complex
+    grid = (es.directions.uniform(8, shape.dim, dtype=shape.points.dtype), es.thresholds(8, dtype=shape.points.dtype))
+    assert len(draw_local(shape, es.local_ect(shape, *grid, hops=1)).axes) == 3
+    with pytest.raises(ValueError, match="a row for each"):
+        draw_local(shape, torch.rand(2, 1, 4, 4))
