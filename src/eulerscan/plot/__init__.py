@@ -3,6 +3,7 @@
 from .evidence import draw_evidence
 from .figures import figure, save
 from .groups import draw_comparison, draw_means, plot_dispersion, plot_null, plot_ordination
+from .local import draw_local
 from .report import write_report
 from .shapes import guess_up, plot_shape
 from .training import plot_confusion, plot_training
@@ -12,6 +13,7 @@ __all__ = [
     "color_limits",
     "draw_comparison",
     "draw_evidence",
+    "draw_local",
     "draw_means",
     "figure",
     "guess_up",
