@@ -177,12 +177,23 @@ def star(leaves):
 
 def test_a_hub_keeps_its_center_and_an_even_sample():
     balls = es.neighborhoods(star(100), max_vertices=6)
-    assert balls[0].points.flatten().tolist() == [0, 1, 21, 41, 61, 81]
+    assert balls[0].points.flatten().tolist() == [0, 1, 17, 34, 51, 67]
     assert balls[0].counts == (6, 5)
     assert balls[7].points.flatten().tolist() == [0, 7]
     two = es.neighborhoods(star(100), hops=2, nodes=[7], max_vertices=4)  # whole hops first
     assert two.points.flatten().tolist() == [0, 1, 7, 51]
     assert es.neighborhoods(star(100), hops=2, nodes=[7], max_vertices=1).points.tolist() == [[7.0]]
+
+
+def test_a_large_hub_takes_no_time():
+    balls = es.neighborhoods(star(200_000), hops=2, max_vertices=16)  # enumerating all 2-hop balls would take minutes
+    assert balls.offsets[0].diff().unique().tolist() == [16]
+
+
+def test_a_huge_radius_reaches_everything_in_the_complex():
+    shape = es.Complex(torch.rand(7, 2), batch=torch.tensor([0, 0, 0, 1, 1, 1, 1]))
+    for radius in (10.0, 1e308):
+        assert es.neighborhoods(shape, radius=radius).offsets[0].diff().tolist() == [3, 3, 3, 4, 4, 4, 4]
 
 
 def test_a_ball_of_limited_size_keeps_the_nearest():

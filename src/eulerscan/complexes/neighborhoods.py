@@ -53,8 +53,9 @@ def neighborhoods(
         k: The ball has the vertex itself and the ``k`` nearest others. Which of several equally far ones is not specified.
         nodes: Vertices whose neighborhoods to take, ``[n]`` in any order, or a mask ``[V]``. Default: all.
         max_vertices: Limit for the size of a ball, for hubs of graphs. A larger ball keeps its center, then whole hops as far
-            as they fit, and of the next one an evenly spaced sample in the order of vertices, the same every time. With
-            ``radius``, it keeps the nearest vertices.
+            as they fit, and of the next one an evenly spaced sample in the order of vertices, the same every time. Of a
+            vertex with more neighbors than that, only so many evenly spaced ones are looked at. With ``radius``, a larger
+            ball keeps the nearest vertices.
 
     Example:
         >>> path = Complex(torch.rand(4, 2), [torch.tensor([[0, 1, 2], [1, 2, 3]])])
@@ -132,14 +133,15 @@ class Search:
             start += len(sizes)
 
     def _by_radius(self, nodes: Integers, budget: int, most: int) -> Iterator[tuple[Integers, Integers]]:
-        places, tree = self._tree(2 * float(self.radius or 0))
-        counts = tree.query_ball_point(places[nodes], self.radius, return_length=True)
+        radius = min(self.radius or 0.0, self._diameter)
+        places, tree = self._tree(2 * radius)
+        counts = tree.query_ball_point(places[nodes], radius, return_length=True)
         ends, start = np.cumsum(counts), 0
         while start < len(nodes):
             before = ends[start - 1] if start else 0
             stop = max(start + 1, min(int(np.searchsorted(ends, before + budget, side="right")), start + most, len(nodes)))
             own = type(tree)(places[nodes[start:stop]])
-            near = own.sparse_distance_matrix(tree, self.radius, output_type="ndarray")
+            near = own.sparse_distance_matrix(tree, radius, output_type="ndarray")
             ball, vertex = near["i"].astype(np.int64), near["j"].astype(np.int64)
             if self.cap < UNBOUNDED:
                 far = near["v"] - (vertex == nodes[start:stop][ball])  # the center first, also among coincident points
@@ -154,8 +156,7 @@ class Search:
 
     def _by_count(self, nodes: Integers, budget: int, most: int) -> Iterator[tuple[Integers, Integers]]:
         size = min(int(self.k or 0) + 1, self.cap, len(self.complex.points))
-        spread = self.complex.points.detach().abs().max().item() if len(nodes) else 0.0
-        places, tree = self._tree(4 * math.sqrt(self.complex.dim) * spread)
+        places, tree = self._tree(2 * self._diameter)
         owner, step = self.complex.batch.cpu().numpy(), max(1, min(most, budget // max(1, size)))
         for start in range(0, len(nodes), step):
             part = nodes[start : start + step]
@@ -165,6 +166,12 @@ class Search:
             near.sort(axis=1)
             inside = owner[near] == owner[part][:, None]
             yield near[inside], inside.sum(axis=1)
+
+    @property
+    def _diameter(self) -> float:
+        """An upper bound of the distance of two vertices."""
+        points = self.complex.points.detach().double()
+        return 2.01 * math.sqrt(self.complex.dim) * points.abs().max().item() if len(points) else 0.0
 
     @cached_property
     def _adjacency(self) -> tuple[Integers, Integers]:
@@ -176,8 +183,9 @@ class Search:
             one, other = (~torch.eye(len(columns), dtype=torch.bool)).nonzero(as_tuple=True)
             pairs.append(torch.stack([columns.cpu()[one], columns.cpu()[other]]).reshape(2, -1).long())
         sources, targets = torch.cat(pairs, dim=1)
-        bounds, order = _grouped(sources, len(self.complex.points))
-        return bounds, targets.numpy()[order]
+        ascending = targets.argsort(stable=True)
+        bounds, order = _grouped(sources[ascending], len(self.complex.points))
+        return bounds, targets[ascending].numpy()[order]
 
     def _tree(self, apart: float) -> tuple[NDArray[np.float64], Any]:
         """Coordinates and a tree of them. Complexes of a batch are moved apart in a dimension of its own."""
@@ -256,8 +264,10 @@ def _hop_balls(
         for _ in range(hops):
             end = total
             for m in range(layer, end):
-                for e in range(bounds[members[m]], bounds[members[m] + 1]):
-                    vertex = neighbors[e]
+                start, degree = bounds[members[m]], bounds[members[m] + 1] - bounds[members[m]]
+                looked_at = min(degree, cap)
+                for e in range(looked_at):
+                    vertex = neighbors[start + e if looked_at == degree else start + e * degree // looked_at]
                     if seen[vertex] != i:
                         seen[vertex] = i
                         if total == len(members):
