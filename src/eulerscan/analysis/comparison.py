@@ -24,7 +24,7 @@ from ..complexes import Complex, Shape, as_complex
 from ..config import ECTConfig
 from .classification import FEWEST, FOLDS, Classification, FeatureSet, classify, num_repeats
 from .distances import distance_matrix
-from .features import centroid_sizes, feature_blocks, rotation_invariant
+from .features import centroid_sizes, feature_blocks, rotation_invariant, top_dims
 from .groups import (
     Dispersion,
     Labels,
@@ -345,11 +345,7 @@ def _check_sizes(labels: Sequence[str], remarks: list[str]) -> None:
 
 def _checked_config(shapes: Complex, labels: Sequence[str], config: ECTConfig, remarks: list[str]) -> ECTConfig:
     """The configuration with a radius, and clouds of different sizes divided by their number of points."""
-    kinds = torch.zeros(shapes.num_complexes, dtype=torch.int64)
-    for columns in shapes.simplices:
-        kinds[shapes.batch[columns[0].long()]] = torch.maximum(
-            kinds[shapes.batch[columns[0].long()]], torch.tensor(len(columns) - 1)
-        )
+    kinds = top_dims(shapes)
     words = ("point clouds", "graphs or outlines", "surfaces", "solids")
     of_group: dict[str, set[int]] = {}
     for label, kind in zip(labels, kinds.tolist(), strict=True):

@@ -42,21 +42,25 @@ def measure_weighted(shapes: Complex) -> Complex | None:
 
     Simplices of the largest dimension of a shape count with their length, area or volume, all others with 0.
     """
-    if not shapes.simplices or shapes.weights is not None:
+    if not shapes.simplices or shapes.weights is not None or not shapes.is_simplicial:
         return None
-    weights = [torch.zeros_like(shapes.points[:, 0])]
-    top = torch.zeros(shapes.num_complexes, dtype=torch.int64)
-    owners = [shapes.batch[columns[0].long()] for columns in shapes.simplices]
-    for columns, owner in zip(shapes.simplices, owners, strict=True):
-        top[owner] = torch.maximum(top[owner], torch.tensor(len(columns) - 1))
-    for columns, owner in zip(shapes.simplices, owners, strict=True):
-        dim = len(columns) - 1
+    weights, top = [torch.zeros_like(shapes.points[:, 0])], top_dims(shapes)
+    for dim, columns in zip(shapes.dims, shapes.simplices, strict=True):
         corners = shapes.points[columns.long()]
+        counts = top[shapes.batch[columns[0].long()]] == dim
         # The transform counts a k-simplex with the sign (-1)^k.
-        weights.append(torch.where(top[owner] == dim, (-1) ** dim * measures(corners[1:] - corners[0]), 0.0))
+        weights.append(torch.where(counts, (-1) ** dim * measures(corners[1:] - corners[0]), 0.0))
     return Complex(
         shapes.points, shapes.simplices, weights=tuple(weights), batch=shapes.batch, num_complexes=shapes.num_complexes
     )
+
+
+def top_dims(shapes: Complex) -> Tensor:
+    """``[B]``: the largest dimension of the cells of each shape, 0 for point clouds."""
+    found = torch.zeros(shapes.num_complexes, dtype=torch.int64)
+    for dim, bounds in zip(shapes.dims, shapes.offsets[1:], strict=True):
+        found = torch.where(bounds.diff() > 0, found.clamp(min=dim), found)
+    return found
 
 
 def rotation_invariant(transform: Tensor, dim: int) -> Tensor:

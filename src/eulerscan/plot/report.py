@@ -179,7 +179,7 @@ def _page(
         drawn = "once" if first.repeats == 1 else f"{first.repeats} times"
         parts.append(
             f'<p class="note">Support vector machines in nested cross-validation: {first.folds} folds, drawn {drawn}; what a '
-            "classifier uses was chosen within the training shapes of each fold. Majority: always guessing the largest group.</p>"
+            "classifier uses was chosen within the training shapes of each fold. Majority: guessing the largest group.</p>"
         )
         parts.append(_figure(images["confusion"], f"Predictions from {list(found.classifications)[-1]}, in all repeats."))
     for name, caption in captions.items():
