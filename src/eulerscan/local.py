@@ -69,12 +69,13 @@ def local_ect(
     if not isinstance(directions, Tensor) or directions.ndim != 2:
         got = list(directions.shape) if isinstance(directions, Tensor) else type(directions).__name__
         raise ValueError(f"directions must be a tensor [T, {complex.dim}], the same for all neighborhoods, got {got}.")
-    ect(complex.select([]), directions, thresholds, scale=scale)  # checks them, whatever the neighborhoods
+    empty = ect(complex.select([]), directions, thresholds, scale=scale)  # checks them, whatever the neighborhoods
+    complex = complex.to(dtype=empty.dtype)
     chosen, inside = check_nodes(nodes, complex), Subcomplexes(complex)
     searches = [Search(complex, max_vertices=max_vertices, **size) for size in sizes_of(complex, hops, radius, k)]
     most = max(1, MAX_VALUES // max(1, len(directions) * len(thresholds)))
     project = len(directions) < complex.dim and normalize in (None, "vertices")
-    heights = complex.points @ directions.to(complex.points.dtype).T if project else None
+    heights = complex.points @ directions.to(empty.dtype).T if project else None
 
     def transform(balls: Balls) -> Tensor:
         part = inside.on(balls)
@@ -94,17 +95,13 @@ def local_ect(
                 yield transform(balls)
 
     if recorded or not len(chosen):
-        empty = ect(complex.select([]), directions, thresholds, scale=scale)
         return torch.stack([torch.cat([empty, *blocks(search)]) for search in searches], dim=1)
-    result = None
+    result = empty.new_empty(len(chosen), len(searches), *empty.shape[1:])
     for s, search in enumerate(searches):
         start = 0
         for block in blocks(search):
-            if result is None:
-                result = block.new_empty(len(chosen), len(searches), *block.shape[1:])
             result[start : start + len(block), s] = block
             start += len(block)
-    assert result is not None
     return result
 
 

@@ -223,6 +223,18 @@ def test_isolated_vertices_are_alone():
     assert found[-1, 0, 0].tolist() == [0.0, 1.0, 1.0]
 
 
+@pytest.mark.parametrize("dim", [2, 9])  # 9: projected once
+def test_dtypes_are_those_of_the_transform(dim):
+    shape, directions, thresholds = graph(5, dim=dim), torch.randn(4, dim).half().float(), es.thresholds(5)
+    low = shape.with_points(shape.points.half())
+    expected = es.local_ect(low.to(torch.float32), directions, thresholds, scale=4.0)
+    assert expected.dtype == torch.float32
+    assert torch.equal(es.local_ect(low, directions, thresholds, scale=4.0), expected)
+    wide = es.local_ect(low, directions.double(), thresholds, scale=4.0)
+    assert wide.dtype == torch.float64
+    torch.testing.assert_close(wide.float(), expected, rtol=1e-4, atol=1e-4)
+
+
 def test_an_empty_shape_has_no_neighborhoods():
     empty = es.Complex(torch.empty(0, 2))
     assert es.neighborhoods(empty).num_complexes == 0

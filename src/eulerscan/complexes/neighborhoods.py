@@ -53,7 +53,7 @@ def neighborhoods(
         k: The ball has the vertex itself and the ``k`` nearest others. Which of several equally far ones is not specified.
         nodes: Vertices whose neighborhoods to take, ``[n]`` in any order, or a mask ``[V]``. Default: all.
         max_vertices: Limit for the size of a ball, for hubs of graphs. A larger ball keeps its center, then whole hops as far
-            as they fit, and of the next one an evenly spaced sample in the order of vertices, the same every time. Of a
+            as they fit, and of the next one an evenly spaced sample in the order of the search, the same every time. Of a
             vertex with more neighbors than that, only so many evenly spaced ones are looked at. With ``radius``, a larger
             ball keeps the nearest vertices.
 
@@ -129,7 +129,10 @@ class Search:
         while start < len(nodes):
             part = nodes[start : start + most]
             members, sizes = compiled(_hop_balls)(bounds, neighbors, part, self.hops, self.cap, budget)
-            yield members, sizes
+            # Sorted here, since sorting takes numba long to compile.
+            count = len(bounds)
+            keys = np.sort(np.repeat(np.arange(len(sizes)) * count, sizes) + members)
+            yield keys % count, sizes
             start += len(sizes)
 
     def _by_radius(self, nodes: Integers, budget: int, most: int) -> Iterator[tuple[Integers, Integers]]:
@@ -170,7 +173,7 @@ class Search:
     @property
     def _diameter(self) -> float:
         """An upper bound of the distance of two vertices."""
-        points = self.complex.points.detach().double()
+        points = self.complex.points.detach().cpu().double()
         return 2.01 * math.sqrt(self.complex.dim) * points.abs().max().item() if len(points) else 0.0
 
     @cached_property
@@ -190,7 +193,7 @@ class Search:
     def _tree(self, apart: float) -> tuple[NDArray[np.float64], Any]:
         """Coordinates and a tree of them. Complexes of a batch are moved apart in a dimension of its own."""
         spatial = require("scipy.spatial", extra="mesh")
-        places = self.complex.points.detach().double().cpu().numpy()
+        places = self.complex.points.detach().cpu().double().numpy()
         if self.complex.num_complexes > 1:
             places = np.column_stack([places, self.complex.batch.cpu().numpy() * (apart or 1.0)])
         return places, spatial.cKDTree(places)
@@ -277,16 +280,15 @@ def _hop_balls(
             if total == end:
                 break
             if total - begin > cap:
-                room, candidates = cap - (end - begin), np.sort(members[end:total])
+                room, found = cap - (end - begin), total - end
                 for j in range(room):
-                    members[end + j] = candidates[j * len(candidates) // room]
+                    members[end + j] = members[end + j * found // room]
                 total = end + room
                 break
             layer = end
         if total > budget and done:
             total = begin
             break
-        members[begin:total] = np.sort(members[begin:total])
         sizes[done] = total - begin
         done += 1
     return members[:total].copy(), sizes[:done].copy()
