@@ -6,7 +6,7 @@ from eulerscan.cli import data as command
 from eulerscan.datasets import registry
 from eulerscan.datasets.manifolds import manifolds
 
-NAMES = "letter-low letter-med letter-high bzr cox2 dhfr mnist mnist-superpixels modelnet40 digits manifolds"
+NAMES = "letter-low letter-med letter-high bzr cox2 dhfr mnist mnist-superpixels modelnet40 cells digits manifolds"
 
 
 def test_the_names_are_those_of_the_design():

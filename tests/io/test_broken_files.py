@@ -145,7 +145,7 @@ def test_a_missing_file_and_a_folder_are_what_they_are(tmp_path):
 
 
 def test_options_of_another_format_are_named(tmp_path):
-    with pytest.raises(TypeError, match="options of CSV files are dtype, got threshold"):
+    with pytest.raises(TypeError, match="options of CSV files are dtype, outline, got threshold"):
         es.read(written(tmp_path, "a.csv", "1,2\n"), threshold=0.5)
     with pytest.raises(TypeError, match="options of OBJ files are dtype, merge, got thresh"):
         es.read(written(tmp_path, "a.obj", "v 0 0 0\n"), thresh=0.5)

@@ -145,7 +145,7 @@ def test_a_shape_with_a_file_beside_it_is_not_cached(folder, counted, fresh):
 
 
 def test_wrong_options_are_no_failure_of_a_file(folder):
-    with pytest.raises(TypeError, match="options of CSV files are dtype, got merge"):
+    with pytest.raises(TypeError, match="options of CSV files are dtype, outline, got merge"):
         read_all([folder / "a.csv"], merge=True)
     batches, failures = read_all([folder / "a.csv", folder / "b.off"], merge=True)
     assert list(batches) == [3]

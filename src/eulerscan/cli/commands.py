@@ -26,7 +26,7 @@ COMMANDS = {
     "advise": ("advise", "Suggest directions, thresholds, radius and scale for your shapes, with a reason for each."),
     "transform": ("transform", "Transform shapes: one row of numbers per shape."),
     "distances": ("distances", "Compute the distances between all shapes."),
-    "compare": ("compare", "Compare groups of shapes: tests, mean shapes, classification, and a report."),
+    "compare": ("compare", "Compare groups of shapes: do they differ, and how much?"),
     "evidence": ("evidence", "Show where on the shapes groups differ: a score and a p-value for every vertex."),
     "local": ("local", "Describe every vertex of a shape by the transform of its neighborhood."),
     "reproduce": ("reproduce", "Run the experiments of the paper."),

@@ -54,7 +54,7 @@ def compare(
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> int:
-    """Compare groups of shapes: do they differ, how much, can they be told apart, and how do their means look?
+    """Compare groups of shapes: do they differ, and how much?
 
     Groups are the subfolders, or the column --label of a table. The output folder gets report.html, results.json, tables and
     figures: tests by permutation (PERMANOVA, energy, PERMDISP, every pair of groups), principal components, mean shapes, and
