@@ -49,6 +49,7 @@ nitpick_ignore = [
     ("py:class", "eulerscan.complexes.packed.Packed"),  # what kernels take
     ("py:class", "eulerscan.io.batch.Batch"),  # positions and complex
     ("py:class", "eulerscan._progress.Bar"),  # a progress bar of tqdm
+    ("py:class", "The jumps that are not zero"),  # napoleon takes what is before a colon for a type
     ("py:mod", "eulerscan.variants"),  # its functions are documented as eulerscan.<name>
 ]
 nitpick_ignore_regex = [
@@ -56,7 +57,7 @@ nitpick_ignore_regex = [
     ("py:class", r"Tensor|Axes|Figure|Path|Callable|Sequence|Any|Literal|Module|Optimizer|Generator|Real|T"),
     (
         "py:class",
-        r"Shape|Term|Start|OptimizerName|OptimizerFactory|StopReason|Norm|Normalize|Variant|Reduction|DivideBy|Pixels|Indices|Options|Epoch|Extend|Failure|Function|Method|Up|dict\[str|_Array",
+        r"Shape|Term|Start|OptimizerName|OptimizerFactory|StopReason|Norm|Normalize|Variant|Reduction|DivideBy|Pixels|Indices|Options|Epoch|Extend|Failure|Function|Method|Monotone|Values|Up|dict\[str|_Array",
     ),
 ]
 

@@ -74,7 +74,7 @@ def alpha_filtration(points: Tensor | _Array, *, merge: bool = False) -> Filtrat
         points, merge: As for :func:`alpha_complex`.
 
     Returns:
-        The complex, and the values of its vertices and simplices: ``es.ecc(*alpha_filtration(points), radii)``.
+        The complex, and the values of its vertices and simplices, for ``es.ecc(*alpha_filtration(points), radii)``.
 
     Example:
         >>> from eulerscan import ecc

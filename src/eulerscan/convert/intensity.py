@@ -36,7 +36,7 @@ def filtration_from_image(image: Any, *, pixels: Pixels = "cells", superlevel: b
         superlevel: Whether the filtration is to be swept downward, from bright to dark: ``es.ecc(..., superlevel=True)``.
 
     Returns:
-        The complex, and the values of its vertices and cells: ``es.ecc(*filtration_from_image(image), thresholds)``.
+        The complex, and the values of its vertices and cells, for ``es.ecc(*filtration_from_image(image), thresholds)``.
 
     Example:
         >>> from eulerscan import ecc
