@@ -34,7 +34,7 @@ import numpy as np
 import trimesh
 
 import eulerscan as es
-from eulerscan.bulk import load_transforms
+from eulerscan.bulk import load_transforms, write_transforms
 from eulerscan.io import list_shapes
 from eulerscan.training import runs
 from eulerscan.training.checkpoints import save_model
@@ -323,19 +323,19 @@ def wide_settings(folder: Path) -> None:
 
 
 def saved(folder: Path, **changes: Any) -> Path:
-    arrays = {
-        "names": np.array(["a"]),
-        "transforms": np.zeros((1, 4, 4), np.float32),
-        "settings": np.array(json.dumps(SETTINGS)),
-    }
-    np.savez_compressed(folder / "saved.npz", **arrays | changes)
-    return folder / "saved.npz"
+    """A compressed file of transforms, with some of its arrays changed."""
+    path = folder / "saved.npz"
+    write_transforms(path, es.bulk.Settings.from_dict(SETTINGS), [(["a"], np.zeros((1, 4, 4), np.float32))])
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    np.savez_compressed(path, **arrays | changes)
+    return path
 
 
 case("claims.csv of transforms", "error", read=load_transforms)(transforms(wide_settings))
 case("saved.npz of transforms", "result", read=load_transforms)(transforms(lambda folder: saved(folder) and None))
 case("saved.npz flipped", "error", read=load_transforms)(
-    transforms(lambda folder: (path := saved(folder)).write_bytes(flipped(path.read_bytes(), 0.2)) and None)
+    transforms(lambda folder: (path := saved(folder)).write_bytes(flipped(path.read_bytes(), 0.4)) and None)
 )
 case("saved.npz other shape", "error", read=load_transforms)(
     transforms(lambda folder: saved(folder, transforms=np.zeros((1, 5, 4), np.float32)) and None)

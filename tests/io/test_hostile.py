@@ -313,3 +313,18 @@ def test_damaged_transforms_are_named(case, tmp_path):
     else:
         with pytest.raises(ValueError, match=f"{path.name} is not an output of `eulerscan transform`, or it is damaged"):
             load_transforms(path)
+
+
+@pytest.mark.parametrize("save_arrays", [np.savez, np.savez_compressed])
+def test_a_flipped_byte_of_an_npz_file_never_changes_the_shape_without_a_word(save_arrays, tmp_path, rng):
+    path = tmp_path / "a.npz"
+    save_arrays(path, points=rng.normal(size=(9, 2)), edges=np.array([[0, 1], [1, 2]]))
+    content, expected = path.read_bytes(), es.read(path)
+    for i in range(len(content)):
+        path.write_bytes(content[:i] + bytes([content[i] ^ 0x55]) + content[i + 1 :])
+        try:
+            found = es.read(path)
+        except ReadError:
+            continue
+        assert found.counts == expected.counts
+        assert torch.equal(found.points, expected.points)

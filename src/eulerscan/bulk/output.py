@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import math
 import os
@@ -254,7 +255,8 @@ def _named_errors(path: Path) -> Iterator[None]:
         raise
     except Exception as error:  # the parsers raise errors of many types
         # Errors of the system have a number; pyarrow raises an OSError without one for content that it cannot parse.
-        if isinstance(error, OSError) and error.errno is not None:
+        # Seeking to a place that a damaged archive names is an invalid argument.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
         reason = describe_error(error).removesuffix(".")
         raise ValueError(f"{path} is not an output of `eulerscan transform`, or it is damaged: {reason}.") from error

@@ -45,6 +45,8 @@ def load_arrays(content: IO[bytes], check_names: Callable[[Collection[str]], Non
     """
     with zipfile.ZipFile(content) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        if any(info.comment for info in archive.infolist()):  # numpy writes none; a wrong length takes the next array for one
+            raise ValueError("file is truncated or corrupted: its directory is invalid.")
         check_names(members.keys())
         found = {}
         for name, info in members.items():
