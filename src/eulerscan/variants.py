@@ -143,7 +143,8 @@ def direction_spectrum(transform: Tensor) -> Tensor:
     """
     if transform.ndim < 2:
         raise ValueError(f"transform must have shape [B, T, H], got {list(transform.shape)}.")
-    return torch.fft.rfft(transform, dim=-2, norm="ortho").abs()
+    magnitudes: Tensor = torch.fft.rfft(transform, dim=-2, norm="ortho").abs()
+    return magnitudes
 
 
 def channels(

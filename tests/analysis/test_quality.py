@@ -30,7 +30,9 @@ def test_good_shapes_have_no_remarks():
     assert remarks(from_trimesh(trimesh.creation.icosphere(2))) == []
 
 
-@pytest.mark.parametrize(("options", "words"), [({"holes": 12}, "-11, most have 1: many more holes"), ({"specks": 9}, "10, most")])
+@pytest.mark.parametrize(
+    ("options", "words"), [({"holes": 12}, "-11, most have 1: many more holes"), ({"specks": 9}, "10, most")]
+)
 def test_a_shape_with_specks_or_holes_is_named(options, words):
     [remark] = remarks(batch([disc(), disc(), disc(90), disc(**options), disc(100)]), names=list("abcde"))
     assert remark.startswith("d has Euler characteristic ")

@@ -19,8 +19,8 @@ from .._tables import aligned
 from ..datasets.source import load_source, split_source
 from ..io.formats import IMAGE_EXTENSIONS
 from ..training import distributed
-from ..training.choice import Choice, candidates, choose, majority
 from ..training.checkpoints import Epoch
+from ..training.choice import Choice, candidates, choose, majority
 from ..training.config import ModelConfig, RunConfig, TrainingConfig
 from ..training.metrics import wilson
 from ..training.runs import check_folder, start

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ..._imports import require
 from ..._validation import positive
 from ...complexes import Shape
+from ...variants import direction_spectrum
 from ..layers import ECTLayer
 from .classifier import Classifier
 
@@ -92,7 +93,7 @@ class PairwiseSVM(nn.Module):
     def features(self, curves: Tensor) -> Tensor:
         """``[B, F]``, not standardized yet."""
         if self.spectrum:
-            curves = torch.fft.rfft(curves, dim=-2, norm="forward").abs()
+            curves = direction_spectrum(curves)
         return curves.flatten(1)
 
     def fit(self, curves: Tensor, labels: Tensor, cost: float) -> None:
