@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, get_args
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
+from torch.autograd.function import once_differentiable
 
 from ._validation import check_choice
 from .complexes import Complex, Shape, as_complex
@@ -17,7 +18,7 @@ from .complexes.neighborhoods import Balls, Search, Subcomplexes, check_nodes
 from .complexes.normalize import Normalize
 from .functional import ecc, ect
 
-MAX_COORDINATES = 1 << 22  # of the neighborhoods that are held at once
+MAX_COORDINATES = 1 << 21  # of the neighborhoods that are held at once
 MAX_VALUES = 1 << 24  # of their transforms
 
 
@@ -39,9 +40,9 @@ def local_ect(
     Entry ``[v, s, i, j]`` is the Euler characteristic of the part of the neighborhood of vertex ``v``, of size ``s``, that lies
     at or below height ``thresholds[j]`` in direction ``directions[i]``. :func:`neighborhoods` says what a neighborhood is.
 
-    Neighborhoods are made and transformed in blocks, so that memory is bounded: beside the result it needs some 100 MB. With a
+    Neighborhoods are made and transformed in blocks, so that memory is bounded: a few hundred MB beside the result. With a
     finite ``scale`` the result is differentiable like :func:`ect`; if there are several blocks, the backward pass computes each
-    of them again.
+    of them again, and there are no second derivatives.
 
     Args:
         shape: A graph, mesh, point cloud or complex of any dimension, or a batch: a :class:`Complex`, or anything
@@ -77,22 +78,23 @@ def local_ect(
     project = len(directions) < complex.dim and normalize in (None, "vertices")
     heights = complex.points @ directions.to(empty.dtype).T if project else None
 
-    def transform(balls: Balls) -> Tensor:
-        part = inside.on(balls)
+    inputs = (complex.points, complex.packed.weights, heights, directions, thresholds, scale)
+    recorded = torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
+
+    def transform(balls: Balls, points: Tensor, weights: Any, heights: Any, *grid: Any) -> Tensor:
+        part = inside.on(balls, Complex.from_packed(complex.packed._replace(points=points, weights=weights)))
+        directions, thresholds, scale = grid
         if heights is None:
             return ect(part.normalized(normalize), directions, thresholds, scale=scale)
         own = heights.index_select(0, balls.members)
         return ecc(part, own if normalize is None else normalized_heights(own, part), thresholds, scale=scale)
 
-    inputs = (complex.points, complex.packed.weights, directions, thresholds, scale)
-    recorded = torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
-
     def blocks(search: Search) -> Iterator[Tensor]:
         for balls in search.balls(chosen, MAX_COORDINATES // complex.dim, most):
-            if recorded and len(balls.offsets) <= len(chosen):  # one of several
-                yield checkpoint(transform, balls, use_reentrant=False, preserve_rng_state=False)
-            else:
-                yield transform(balls)
+            function = partial(transform, balls)
+            several = len(balls.offsets) <= len(chosen)
+            call = partial(_Recomputed.apply, function) if recorded and several else function
+            yield call(*inputs)
 
     if recorded or not len(chosen):
         return torch.stack([torch.cat([empty, *blocks(search)]) for search in searches], dim=1)
@@ -103,6 +105,32 @@ def local_ect(
             result[start : start + len(block), s] = block
             start += len(block)
     return result
+
+
+class _Recomputed(torch.autograd.Function):
+    """A function of tensors and other arguments, computed again by the backward pass: it holds no memory in between.
+
+    :func:`torch.utils.checkpoint.checkpoint` would hold what the kernel keeps for its own backward pass.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, function: Callable[..., Tensor], *inputs: Any) -> Tensor:
+        ctx.function, ctx.others = function, [None if isinstance(x, Tensor) else x for x in inputs]
+        ctx.save_for_backward(*(x if isinstance(x, Tensor) else None for x in inputs))
+        return function(*inputs)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        needed = ctx.needs_input_grad[1:]
+        with torch.enable_grad():
+            tensors = [
+                x if x is None else x.detach().requires_grad_(needs) for x, needs in zip(ctx.saved_tensors, needed, strict=True)
+            ]
+            result = ctx.function(*(other if x is None else x for x, other in zip(tensors, ctx.others, strict=True)))
+        wanted = [x for x, needs in zip(tensors, needed, strict=True) if x is not None and needs]
+        found = iter(torch.autograd.grad(result, wanted, gradient, allow_unused=True))
+        return (None, *(next(found) if needs else None for needs in needed))
 
 
 def sizes_of(

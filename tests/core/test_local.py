@@ -133,7 +133,7 @@ def test_one_hop_equals_k_hop_subgraph():
 def test_blocks_change_neither_values_nor_gradients(name, monkeypatch):
     shape = SHAPES[name]
     results = []
-    for limit in (1 << 22, 40):
+    for limit in (local.MAX_COORDINATES, 40):
         monkeypatch.setattr(local, "MAX_COORDINATES", limit)
         points = shape.points.clone().requires_grad_()
         directions = torch.randn(4, shape.dim, generator=torch.Generator().manual_seed(0)).double().requires_grad_()
@@ -148,15 +148,21 @@ def test_blocks_change_neither_values_nor_gradients(name, monkeypatch):
         torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize("limit", [local.MAX_COORDINATES, 20])  # one block, several
 @pytest.mark.parametrize("dim", [2, 5])  # 5: projected once
-def test_gradients(dim):
+def test_gradients(dim, limit, monkeypatch):
+    monkeypatch.setattr(local, "MAX_COORDINATES", limit)
     shape, thresholds = graph(4, n=9, m=10, dim=dim), es.thresholds(4, dtype=torch.float64)
     directions = torch.randn(3, dim, dtype=torch.float64, requires_grad=True)
 
-    def function(points, directions):
-        return es.local_ect(shape.with_points(points), directions, thresholds, hops=1, scale=3.0)
+    def function(points, weights, directions, scale):
+        weighted = shape.with_points(points).with_weights(weights)
+        return es.local_ect(weighted, directions, thresholds, hops=1, scale=scale)
 
-    assert torch.autograd.gradcheck(function, (shape.points.clone().requires_grad_(), directions))
+    weights, scale = torch.rand(9, dtype=torch.float64, requires_grad=True), torch.tensor(3.0, dtype=torch.float64)
+    assert torch.autograd.gradcheck(
+        function, (shape.points.clone().requires_grad_(), weights, directions, scale.requires_grad_())
+    )
 
 
 def test_nodes_in_any_order():

@@ -218,10 +218,13 @@ class Subcomplexes:
             for level, (bounds, cells) in zip(columns, grouped, strict=True)
         ]
 
-    def on(self, balls: Balls) -> Complex:
-        """The batch of subcomplexes on the balls. Complex ``i`` has the vertices of ball ``i``, in their order."""
+    def on(self, balls: Balls, complex: Complex | None = None) -> Complex:
+        """The batch of subcomplexes on the balls. Complex ``i`` has the vertices of ball ``i``, in their order.
+
+        Coordinates and weights are those of ``complex``, if given, which must have the same cells.
+        """
         members, bounds = balls
-        complex, device = self.complex, balls.members.device
+        complex, device = complex or self.complex, balls.members.device
         offsets, parts, taken, start = [bounds], [], [members], len(complex.points)
         index = np.int32 if len(members) <= MOST_INT32 else np.int64
         for vertices, begins, cells in self.levels:
