@@ -148,6 +148,16 @@ def test_blocks_change_neither_values_nor_gradients(name, monkeypatch):
         torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize("sizes", [{"radius": (0.5, 1.5)}, {"k": (2, 9)}, {"radius": 2.0, "max_vertices": 4}], ids=str)
+def test_blocks_of_clouds_change_nothing(sizes, monkeypatch):
+    grid = (es.directions.uniform(5, 3, dtype=torch.float64), es.thresholds(6, dtype=torch.float64))
+    whole = es.local_ect(clouds(1), *grid, **sizes)
+    monkeypatch.setattr(local, "MAX_COORDINATES", 60)
+    assert torch.equal(es.local_ect(clouds(1), *grid, **sizes), whole)
+    monkeypatch.setattr(local, "MAX_VALUES", 90)  # three vertices at a time
+    assert torch.equal(es.local_ect(clouds(1), *grid, **sizes), whole)
+
+
 @pytest.mark.parametrize("limit", [local.MAX_COORDINATES, 20])  # one block, several
 @pytest.mark.parametrize("dim", [2, 5])  # 5: projected once
 def test_gradients(dim, limit, monkeypatch):
