@@ -382,8 +382,8 @@ def transform_case(seed: int, index: int) -> tuple[str, str]:
         for name, kernel in kernels.items():
             thresholds = tensor(case.thresholds * case.unit).requires_grad_(not math.isinf(case.scale))
             found = kernel(thresholds)
-            # The portable kernel adds in the dtype of the points. So does the CPU kernel up to 2048 vertices of a large complex,
-            # but only the terms of the series of the sigmoid beyond the first, which are at most a sixteenth of it.
+            # The portable kernel adds in the dtype of the points. So does the CPU kernel, up to 2048 vertices of a large complex:
+            # terms of the series of the sigmoid, beyond the first at most a sixteenth of it, which is exact.
             vertices = int(np.bincount(case.batch, minlength=1).max())
             moments = min(vertices, 2048) / 16 if vertices >= LARGE else 0
             steps = sum(map(len, levels_of(case))) if name == "portable" else moments
