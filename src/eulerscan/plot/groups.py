@@ -134,7 +134,7 @@ def draw_means(found: Comparison) -> Figure:
         if projection is None:
             for other, second in found.means.items():
                 if other != group:
-                    _draw_small(ax, second, np.zeros(2), 1.0, "0.8", alpha=1.0)
+                    _draw_small(ax, second, np.zeros(2), 1.0, "0.8", alpha=1.0, zorder=0)
         _finish(plot_shape(shape, ax, color=colors[group], size=_size(shape)), reach, short_label(group))
     for i, extreme in enumerate(found.extremes):
         place = rows * columns + i if rows else len(found.means) + i
@@ -161,19 +161,19 @@ def _finish(ax: Any, reach: float, title: str) -> None:
     ax.set_axis_off()
 
 
-def _draw_small(ax: Any, shape: Complex, place: Any, side: float, color: str, *, alpha: float = 0.9) -> None:
+def _draw_small(ax: Any, shape: Complex, place: Any, side: float, color: str, *, alpha: float = 0.9, zorder: float = 3) -> None:
     """A shape in the plane at a place, as lines or points."""
     points = shape.points.double().numpy() * side + place
     collections = require("matplotlib.collections", extra="plot")
     edges = next((s.numpy() for s in shape.simplices if len(s) == 2 and s.numel()), None)
     if edges is None:
-        ax.scatter(*points.T, color=color, s=2, linewidths=0, alpha=alpha, zorder=3)
+        ax.scatter(*points.T, color=color, s=2, linewidths=0, alpha=alpha, zorder=zorder)
     else:
         if len(shape.rows) > 1:  # the edges of filled shapes would hide them
             edges = _boundary(shape, edges)
         lines = points[edges.T.astype(np.int64)]
         ax.add_collection(
-            collections.LineCollection(lines, colors=color, linewidths=0.8, alpha=alpha, zorder=3, rasterized=True)
+            collections.LineCollection(lines, colors=color, linewidths=0.8, alpha=alpha, zorder=zorder, rasterized=True)
         )
 
 
