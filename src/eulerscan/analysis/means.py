@@ -26,7 +26,7 @@ def fit_shape(values: Tensor, start: Shape, config: ECTConfig, *, steps: int = S
         steps: Number of steps of gradient descent.
 
     Returns:
-        The shape, in the coordinates of the transform: normalized as ``config`` says.
+        The fitted shape. It has the coordinates of the transform and is normalized as ``config`` says.
 
     Example:
         >>> angle = torch.arange(24) * (2 * torch.pi / 24)

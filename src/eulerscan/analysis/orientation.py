@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -16,13 +16,11 @@ from ..config import ECTConfig
 from .alignment import CachedTransforms
 from .alignment import align as align_pair
 
-Align = Literal["pca", "best"]
-
 FINE = 180  # directions in the plane: rotations by multiples of two degrees
 ROUNDS = 10
 
 
-def oriented(shapes: Shape, align: Align) -> Complex:
+def oriented(shapes: Shape, align: Literal["pca", "best"]) -> Complex:
     """Rotate each shape to a common orientation about its centroid. Groups play no part in it.
 
     Args:
@@ -41,7 +39,7 @@ def oriented(shapes: Shape, align: Align) -> Complex:
         >>> (turned.points.amax(dim=0) - turned.points.amin(dim=0)).round(decimals=1)
         tensor([4.0000, 0.3000])
     """
-    check_choice(align, "align", get_args(Align))
+    check_choice(align, "align", ("pca", "best"))
     complex = as_complex(shapes)
     if complex.dim not in (2, 3):
         raise ValueError(f"align needs shapes in the plane or in space, got dimension {complex.dim}.")
