@@ -14,7 +14,8 @@ from . import directions as spheres
 from ._validation import check_choice, check_radius, positive
 from .complexes import Complex, Shape, as_complex
 from .complexes.normalize import DivideBy, Normalize, divided
-from .grid import MARGIN, radius_of, thresholds
+from .grid import MARGIN, radius_of
+from .grid import thresholds as even_thresholds
 from .variants import VARIANTS, Variant, derivative
 
 
@@ -95,7 +96,7 @@ class ECTConfig:
 
     def thresholds(self) -> Tensor:
         """``[H]``, in float64."""
-        return thresholds(self.num_thresholds, self.largest_height, dtype=torch.float64)
+        return even_thresholds(self.num_thresholds, self.largest_height, dtype=torch.float64)
 
     def num_channels(self, dim: int) -> int:
         """Number of curves in each direction, for shapes in space of this dimension."""
@@ -120,11 +121,12 @@ class ECTConfig:
             shape: A :class:`Complex`, or anything :func:`as_complex` understands.
             directions, thresholds, scale: In place of those of the configuration, as a layer that learned them has.
         """
-        complex = as_complex(shape)
+        complex = shape if isinstance(shape, Complex) else as_complex(shape)
+        directions = self.directions(complex.dim).to(complex.points) if directions is None else directions
+        if thresholds is None:
+            thresholds = even_thresholds(self.num_thresholds, self.largest_height, dtype=torch.float64).to(complex.points)
         if self.normalize is not None:
             complex = complex.normalized(self.normalize)
-        directions = self.directions(complex.dim).to(complex.points) if directions is None else directions
-        thresholds = self.thresholds().to(complex.points) if thresholds is None else thresholds
         options = {"max_dim": self.num_channels(complex.dim) - 1} if self.variant == "channels" else {}
         scale = self.scale if scale is None else scale
         curves = VARIANTS[self.variant](complex, directions, thresholds, scale=scale, **options)

@@ -49,7 +49,7 @@ def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | 
         >>> ect(square, torch.tensor([[1., 0.]]), torch.tensor([-1., 0., 1.]))
         tensor([[[0., 1., 0.]]])
     """
-    complex = as_complex(shape)
+    complex = shape if isinstance(shape, Complex) else as_complex(shape)
     points, offsets, rows, simplices, weights, dims = complex.packed
     _check_grid(points, directions, thresholds, offsets)
     _warn_of_missing_faces(complex)
@@ -112,7 +112,7 @@ def ecc(
         >>> ecc(path, edges_last, torch.tensor([0., 1., 2.]))
         tensor([[[3., 2., 1.]]])
     """
-    complex = as_complex(shape)
+    complex = shape if isinstance(shape, Complex) else as_complex(shape)
     check_choice(monotone, "monotone", get_args(Monotone))
     check_bool(superlevel, "superlevel")
     _check_thresholds(thresholds, complex.device)
@@ -187,7 +187,7 @@ def critical(shape: Shape, directions: Tensor) -> Critical:
         >>> jumps.curves(torch.tensor([0.5, 1.5, 2.5]))
         tensor([[[1., 2., 1.]]])
     """
-    complex = as_complex(shape)
+    complex = shape if isinstance(shape, Complex) else as_complex(shape)
     points, offsets, rows, simplices, weights, dims = complex.packed
     _check_grid(points, directions, points.new_empty(0), offsets)
     _warn_of_missing_faces(complex)

@@ -13,9 +13,8 @@ from torch.autograd.function import once_differentiable
 
 from ._validation import check_choice
 from .complexes import Complex, Shape, as_complex
-from .complexes.centroids import nonzero, segment_max
 from .complexes.neighborhoods import Balls, Search, Subcomplexes, check_nodes
-from .complexes.normalize import Normalize
+from .complexes.normalize import Normalize, nonzero, segment_max
 from .functional import ecc, ect
 
 MAX_COORDINATES = 1 << 21  # of the neighborhoods that are held at once

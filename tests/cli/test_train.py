@@ -369,7 +369,7 @@ def test_options_are_checked_before_files_are_read(run, folder, tmp_path, monkey
     (tmp_path / "seed-0" / "mine.txt").write_text("keep")
     command = ["train", "--folder", folder]
     for options, text in (
-        (["--model", "cmm"], "model must be one of cnn"),
+        (["--model", "cmm"], "model must be one of curves, svm, cnn"),
         (["--preset", "1k"], "preset of cnn must be one of"),
         (["--output", tmp_path], "exists and is not the folder of a run"),
         (["--table", "t.csv"], "--table and --label belong together"),

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..complexes import Complex
-from ..complexes.centroids import measures
+from ..complexes.normalize import measures
 from ..config import ECTConfig
 from ..variants import direction_spectrum
 

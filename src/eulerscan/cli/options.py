@@ -59,13 +59,10 @@ class Input:
     label: str | None = None
     cache: bool = True
 
-    def __post_init__(self) -> None:
+    def options(self) -> dict[str, Any]:
+        """Options of :func:`eulerscan.read`. They are checked before any file is read, and so are the others."""
         if (self.table is None) != (self.label is None):
             raise ValueError("--table and --label belong together: a table of the shapes, and its column with the groups.")
-        self.options()
-
-    def options(self) -> dict[str, Any]:
-        """Options of :func:`eulerscan.read`."""
         return parse_pairs(self.data)
 
     def groups(self, listing: Listing) -> dict[str, str]:

@@ -62,8 +62,9 @@ def transform(
     written = (output, output.with_suffix(".json")) if output.suffix.lower() == ".csv" else (output,)
     for path in written if single else ():
         check_output(path, overwrite)
+    reading = input.options()
     listing = find_files(files, input=input, exclude=written, sort=True, quiet=quiet)
-    settings = Settings(dim, ect, input.options())
+    settings = Settings(dim, ect, reading)
     with closing(progress_bar(len(listing.names), "transforming", hidden=quiet)) as bar:
         if single:
             report = transform_files(listing, settings, output, progress=bar)

@@ -20,8 +20,7 @@ from .._validation import (
 )
 from ..kernels.layout import owners, signs_of, split_simplices, split_weights
 from . import simplices as simplex
-from .centroids import segment_max
-from .normalize import Normalize, normalized
+from .normalize import Normalize, normalized, segment_max
 from .packed import Packed, join, pack, take
 
 Extend = Literal["max", "min", "mean"]

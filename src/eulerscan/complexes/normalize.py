@@ -8,14 +8,17 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from .._torch_internals import is_forward_mode, is_recording, is_wrapped
 from .._validation import check_choice
-from .centroids import centroids, nonzero, segment_max
+from ..kernels.layout import owners
 from .packed import Packed
 
 Normalize = Literal["unit_ball", "center", "vertices"]
 """``"unit_ball"`` centers a shape at its centroid and scales it to largest norm 1; ``"center"`` only centers it. The centroid
 is that of the shape itself and does not depend on its mesh. ``"vertices"`` is the unit ball about the mean of the vertices."""
 
+AT_ONCE = 1 << 18  # simplices
+DEGENERATE = 1e-9  # measure of a shape of diameter 1 that is taken for 0
 DivideBy = Literal["vertices", "simplices", "peak"]
 """The transform of a shape is divided by its number of vertices or simplices, or by its largest absolute value."""
 
@@ -33,6 +36,96 @@ def normalized(packed: Packed, batch: Tensor, simplices: Sequence[Tensor], norma
     # Twice, since norms of very large or very small coordinates would overflow or vanish.
     points = points / nonzero(segment_max(points.abs().amax(dim=1), batch, count))[batch, None]
     return points / nonzero(segment_max(torch.linalg.vector_norm(points, dim=1), batch, count))[batch, None]
+
+
+def centroids(packed: Packed, batch: Tensor, simplices: Sequence[Tensor]) -> Tensor:
+    """``[B, dim]``: center of mass of each complex, in float64.
+
+    The mass is that of the simplices of the largest dimension that have any: edges count by length, triangles and polygons by
+    area, tetrahedra by volume; other cells do not count. Points, and complexes whose simplices are all degenerate, have the
+    mean of their vertices. So refining a mesh does not move its centroid. Weights do not count.
+    """
+    if _can_compile(packed):
+        from . import centroids as compiled
+
+        return compiled.centroids(packed, simplices, DEGENERATE)
+    points, offsets = packed.points, packed.offsets
+    points = points if points.device.type == "mps" else points.double()  # a device without float64
+    count = offsets.shape[1] - 1
+    sums = points.new_zeros(count, points.shape[1]).index_add(0, batch, points)
+    centers = sums / offsets[0].diff().clamp(min=1).unsqueeze(1)
+    if not simplices:
+        return centers
+    # Coordinates of about 1, so that no power of them overflows or vanishes.
+    size = nonzero(segment_max(points.detach().abs().amax(dim=1), batch, count))
+    points = points / size[batch, None]
+    done = torch.zeros(count, dtype=torch.bool, device=points.device)
+    levels = [*zip(packed.kinds, simplices, offsets[1:], strict=True)]
+    for dim in range(min(points.shape[1], max(dim for dim, _ in packed.kinds)), 0, -1):
+        if points.is_cpu and not torch.compiler.is_compiling() and bool(done.all()):
+            break
+        mass, moment = points.new_zeros(count), torch.zeros_like(centers)
+        for kind, columns, bounds in levels:
+            for part in _as_simplices(columns, *kind) if kind[0] == dim else ():
+                its_mass, its_moment = _masses(points, part, bounds)
+                mass, moment = mass + its_mass, moment + its_moment
+        usable = ~done & (mass > DEGENERATE)
+        found = size[:, None] * moment / torch.where(usable, mass, 1.0)[:, None]
+        centers, done = torch.where(usable[:, None], found, centers), done | usable
+    return centers
+
+
+def _as_simplices(columns: Tensor, dim: int, rows: int) -> list[Tensor]:
+    """Simplices ``[dim + 1, n]`` that cover the cells of a level: themselves, or a fan of polygons. None for other cells."""
+    if rows == dim + 1:
+        return [columns]
+    return [columns[[0, row, row + 1]] for row in range(1, rows - 1)] if dim == 2 else []
+
+
+def _masses(points: Tensor, columns: Tensor, bounds: Tensor) -> tuple[Tensor, Tensor]:
+    """Total measure ``[B]`` of the simplices ``[k + 1, n]`` of each complex, up to a factor, and its moment ``[B, dim]``."""
+    mass, moment = points.new_zeros(len(bounds) - 1), points.new_zeros(len(bounds) - 1, points.shape[1])
+    owner = owners(bounds, columns.shape[1])
+    parts = [(columns, owner)]
+    if not torch.compiler.is_compiling():  # in parts, to save memory
+        parts = [*zip(columns.split(AT_ONCE, dim=1), owner.split(AT_ONCE), strict=True)]
+    for part, own in parts:
+        corners = points[part]
+        measure = measures(corners[1:] - corners[0])
+        mass = mass.index_add(0, own, measure)
+        moment = moment.index_add(0, own, measure[:, None] * corners.mean(dim=0))
+    return mass, moment
+
+
+def measures(edges: Tensor) -> Tensor:
+    """``[n]``: k! times the volume of the simplices with the edge vectors ``[k, n, dim]`` from one of their vertices."""
+    # The last formula serves all cases, but factorizes a matrix for each simplex, which is slow.
+    square: Tensor
+    if len(edges) == 1:
+        square = edges[0].square().sum(dim=1)
+    elif edges.shape[::2] == (2, 2):
+        return (edges[0, :, 0] * edges[1, :, 1] - edges[0, :, 1] * edges[1, :, 0]).abs()
+    elif edges.shape[::2] == (2, 3):
+        square = torch.linalg.cross(edges[0], edges[1]).square().sum(dim=1)
+    elif edges.shape[::2] == (3, 3):
+        volume: Tensor = (torch.linalg.cross(edges[0], edges[1]) * edges[2]).sum(dim=1).abs()
+        return volume
+    else:
+        vectors = edges.transpose(0, 1)
+        square = torch.linalg.det(vectors @ vectors.transpose(1, 2))
+    positive = square > 0  # the square root has no derivative at 0
+    return torch.where(positive, torch.where(positive, square, 1.0).sqrt(), 0.0)
+
+
+def segment_max(values: Tensor, batch: Tensor, count: int) -> Tensor:
+    """``[count]``: the largest of the non-negative values ``[V]`` in each segment, 0 for an empty one."""
+    largest: Tensor = values.new_zeros(count).scatter_reduce(0, batch, values, "amax")
+    return largest
+
+
+def nonzero(values: Tensor) -> Tensor:
+    """The values, with 1 in place of 0, to divide by."""
+    return torch.where(values > 0, values, 1.0)
 
 
 def divisors(transform: Tensor, offsets: Tensor, divide_by: DivideBy) -> Tensor:
@@ -53,3 +146,20 @@ def divided(transform: Tensor, offsets: Tensor, divide_by: DivideBy | None) -> T
     if divide_by is None:
         return transform
     return transform / divisors(transform, offsets, divide_by).reshape(-1, *[1] * (transform.ndim - 1))
+
+
+def _can_compile(packed: Packed) -> bool:
+    """Whether the compiled loop serves: plain CPU tensors without gradients, and simplices of dimension 3 at most."""
+    points = packed.points
+    return (
+        points.is_cpu
+        and not torch.compiler.is_compiling()
+        and not (points.requires_grad and torch.is_grad_enabled())
+        and not is_wrapped(points)
+        and not is_forward_mode()
+        and not is_recording()
+        and points.dtype in (torch.float32, torch.float64)
+        and packed.dims is None
+        and max(packed.rows, default=1) <= 4
+        and points.shape[1] <= 3
+    )

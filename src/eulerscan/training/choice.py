@@ -115,26 +115,29 @@ def choose(
     return Choice(scores, kept)
 
 
-def auto(dataset: Dataset, *, seed: int = 0, progress: bool = True) -> Classifier:
+def auto(
+    dataset: Dataset, model: ModelConfig | None = None, training: TrainingConfig | None = None, *, progress: bool = True
+) -> Classifier:
     """A classifier trained on a data set: the best of a few on its validation split.
 
     Args:
         dataset: With the splits ``"train"`` and ``"val"``.
-        seed: Seed of initial weights, order and dropout.
+        model, training: What is not left to the data, as in :func:`candidates`.
         progress: Whether to show a progress bar.
 
     Example:
         >>> from eulerscan.datasets import load
-        >>> model = auto(load("manifolds", num_shapes=60, num_points=40), progress=False)
+        >>> shapes = load("manifolds", num_shapes=20, num_points=40)
+        >>> model = auto(shapes, training=TrainingConfig(epochs=2), progress=False)
         >>> model(torch.rand(2, 40, 3)).shape
         torch.Size([2, 4])
     """
     best: tuple[float, Classifier] | None = None
-    for _, config, training in candidates(dataset, training=TrainingConfig(seed=seed)):
-        model = config.build(dataset.shapes.dim, len(dataset.classes), seed=seed)
-        score = train(model, dataset, training, progress=progress).history[-1]["val_accuracy"]
+    for _, config, settings in candidates(dataset, model, training):
+        made = config.build(dataset.shapes.dim, len(dataset.classes), seed=settings.seed)
+        score = train(made, dataset, settings, progress=progress).history[-1]["val_accuracy"]
         if best is None or score > best[0]:
-            best = score, model
+            best = score, made
     assert best is not None
     return best[1].eval()
 

@@ -58,7 +58,13 @@ def distance(self: Any, other: Any, metric: Any = "frobenius", **options: Any) -
         return their_distance(self, other, metric=metric, **options)
     p = ORDERS[metric] or options["p"]
     one, two = (torch.tensor(np.asarray(result, dtype=np.float64))[None] for result in (self, other))
-    return es.distances.distance(one, two, p=p).item() * (1.0 if np.isinf(p) else self.size ** (1 / p))
+    found = es.distances.distance(one, two, p=p).item()
+    if np.isinf(p):
+        return found
+    total = np.float64(found**p * self.size)
+    if abs(total - round(total)) < 1e-6 * total:  # a sum of whole numbers, whose root their tests expect to the bit
+        total = np.float64(round(total))
+    return np.sqrt(total) if p == 2 else total ** (1 / p)
 
 
 ect.ECT._compute_ect = compute_ect

@@ -62,8 +62,8 @@ def from_eulerscan(complex: es.Complex, points: Tensor, n_type: str = "simplicia
 
 
 def symmetric_thresholds(radius: Tensor, count: int) -> Tensor:
-    """From -radius to radius; a little more, since the largest height may be rounded up."""
-    return radius * (1 + 1e-6) * (2 * torch.arange(count) / max(1, count - 1) - 1)
+    """From -radius to radius; a little more, since heights may be rounded up."""
+    return radius * (2 * torch.arange(count) / max(1, count - 1) - 1 + 1e-6)
 
 
 class WECT(torch.nn.Module):
