@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import eulerscan as es
+from eulerscan import bulk
 from eulerscan._storage import locked, naming, remove_stale, replacing
 from eulerscan.analysis.pairwise import PairwiseCheckpoint
 from eulerscan.training.checkpoints import save_model
@@ -125,9 +126,9 @@ def test_a_full_disk_is_named_by_the_file_that_was_written(number, tmp_path):
 
 
 def write_table(path):
-    settings = es.bulk.Settings(3, es.ECTConfig(32, 32))
+    settings = bulk.Settings(3, es.ECTConfig(32, 32))
     numbers = np.random.default_rng(0).random((20, 32, 32), dtype=np.float32)
-    es.bulk.write_transforms(path, settings, [([str(i) for i in range(20)], numbers)])
+    bulk.write_transforms(path, settings, [([str(i) for i in range(20)], numbers)])
 
 
 WRITERS = {
