@@ -382,7 +382,7 @@ def transform_case(seed: int, index: int) -> tuple[str, str]:
         for name, kernel in kernels.items():
             thresholds = tensor(case.thresholds * case.unit).requires_grad_(not math.isinf(case.scale))
             found = kernel(thresholds)
-            # The portable kernel adds in the dtype of the points. So does the CPU kernel, up to 2048 vertices of large complexes:
+            # The portable kernel adds in the dtype of the points. So does the CPU kernel, 2048 vertices of a large one:
             # terms of the series of the sigmoid, beyond the first at most a sixteenth of it, which is exact.
             vertices = int(np.bincount(case.batch, minlength=1).max())
             moments = min(vertices, 2048) / 16 if vertices >= LARGE else 0
