@@ -45,6 +45,12 @@ $(VENV)/bench: $(VENV)/dev
 $(PEERS)/pyect: | $(VENV)/dev
 	$(PIP) --no-deps --target $(PEERS) pyect
 
+# The tests of the package ect, which its wheel leaves out; the package itself is in the group test.
+$(PEERS)/ect: | $(VENV)/dev
+	mkdir -p $(PEERS)/download
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary ect --dest $(PEERS)/download ect
+	mkdir -p $@ && tar --extract --gzip --file $(PEERS)/download/ect-*.tar.gz --directory $@ --strip-components 1
+
 # For the meshes among its examples: nothing of it is imported. Without them the benchmark says so and goes on.
 $(PEERS)/pyvista: | $(VENV)/dev
 	-$(PIP) --no-deps --target $(PEERS) pyvista

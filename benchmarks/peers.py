@@ -85,14 +85,14 @@ def _pyect(report: Report, complex: es.Complex, directions: Tensor) -> list[Peer
     file = PEERS / "pyect" / "wect.py"
     if not file.exists():
         return _absent(report, "pyect", "`pip install --no-deps --target build/peers pyect==1.0.1`, or `make bench`")
-    transform = _load(file).WECT(directions, SIZE)
+    transform = load(file).WECT(directions, SIZE)
     levels = [complex.points, *(simplices.T.contiguous().long() for simplices in complex.simplices)]
     data = [(level, torch.ones(len(level))) for level in levels]
     version = next(found.version for found in metadata.distributions(name="pyect", path=[str(PEERS)]))
     return [Peer(f"pyect {version}", lambda: transform(data), lambda result: result, 15)]
 
 
-def _load(file: Path) -> ModuleType:
+def load(file: Path) -> ModuleType:
     """One module of a package: importing all of it needs torchvision."""
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
+import filtrations
 import fresh
 import peers
 import psutil
@@ -32,6 +33,7 @@ from works import Report
 SECTIONS: dict[str, Callable[[], Report]] = {
     "smooth": smooth.run,
     "exact": peers.run,
+    "filtrations": filtrations.run,
     "linear": scaling.run,
     "memory": fresh.run_memory,
     "start": fresh.run_start,

@@ -18,6 +18,7 @@ from .kernels import operation
 
 _NUMBERS = (float, int, Real)  # Real last: it includes the others, but is slow to check
 MAX_ENTRIES = 1 << 22  # of heights that critical() holds at once
+_NO_GAP = tuple(range(2, 66))  # vertices of edges, triangles, tetrahedra, ...
 _LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float32, torch.float64)}
 
 
@@ -57,10 +58,9 @@ def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | 
     dtype = torch.float64 if torch.float64 in dtypes else torch.float32
     if dtypes != (dtype, dtype, dtype):  # ``to`` has a cost even if there is nothing to do
         points, directions, thresholds = points.to(dtype), directions.to(dtype), thresholds.to(dtype)
-    given = directions if directions.ndim == 2 else None
     return operation.ect(
-        points if given is not None else _heights(points, directions, complex.batch),
-        given,
+        points,
+        directions,
         thresholds,
         _scale(scale, points),
         None if weights is None else weights.to(dtype),
@@ -199,9 +199,7 @@ def critical(shape: Shape, directions: Tensor) -> Critical:
     step = max(8, MAX_ENTRIES // max(1, len(points)) // 8 * 8)  # in blocks, to save memory
     for start in range(0, num_directions, step):
         block = directions[..., start : start + step, :]
-        own = points if block.ndim == 2 else _heights(points, block, batch)
-        given = block if block.ndim == 2 else None
-        heights, changes = operation.coefficients(own, given, weights, simplices, offsets, rows, dims)
+        heights, changes = operation.coefficients(points, block, weights, simplices, offsets, rows, dims)
         vertex, direction = changes.nonzero(as_tuple=True)
         found.append((batch[vertex], start + direction, vertex, heights[vertex, direction], changes[vertex, direction]))
     none = (batch[:0], batch[:0], batch[:0], points.new_empty(0), points.new_empty(0))
@@ -213,20 +211,14 @@ def critical(shape: Shape, directions: Tensor) -> Critical:
     )
 
 
-def _heights(points: Tensor, directions: Tensor, batch: Tensor) -> Tensor:
-    """``[V, T]``: heights in the directions ``[B, T, dim]`` of the complex of each vertex, rounded once, as the kernel does."""
-    wide = torch.float32 if points.device.type == "mps" else torch.float64
-    heights = points.new_zeros(len(points), directions.shape[1], dtype=wide)
-    for axis in range(points.shape[1]):
-        heights = heights + points[:, axis, None].to(wide) * directions[:, :, axis].to(wide).index_select(0, batch)
-    return heights.to(points.dtype)
-
-
 def _check_grid(points: Tensor, directions: Tensor, thresholds: Tensor, offsets: Tensor) -> None:
     _check_floats("directions", directions, "[T, dim]", points.device)
     _check_thresholds(thresholds, points.device)
-    shape, dim, count = directions.shape, points.shape[1], offsets.shape[1] - 1
-    if len(shape) not in (2, 3) or shape[-1] != dim or (len(shape) == 3 and shape[0] != count):
+    shape, dim = directions.shape, points.shape[1]
+    if len(shape) != 2 or shape[1] != dim:
+        count = offsets.shape[1] - 1
+        if len(shape) == 3 and shape == (count, shape[1], dim):
+            return
         transposed = len(shape) == 2 and shape[0] == dim
         hint = " Did you pass it transposed?" if transposed else ""
         if len(shape) == 3:
@@ -273,6 +265,8 @@ def _scale(scale: float | Tensor, points: Tensor) -> float | Tensor:
 def _warn_of_missing_faces(complex: Complex) -> None:
     """Of simplices alone: hyperedges and other cells are what they are."""
     rows, dims = complex.packed.rows, complex.packed.dims
+    if rows == _NO_GAP[: len(rows)]:
+        return
     for level, size in enumerate(rows):
         is_simplex = dims is None or dims[level] == size - 1
         if size > 2 and is_simplex and size - 1 not in rows and not torch.compiler.is_compiling():

@@ -69,6 +69,33 @@ def test_cells_have_the_sign_of_their_dimension_in_directions_too(kernel, comple
     torch.testing.assert_close(KERNELS[kernel](*inputs, *layout), reference.ect(*inputs, *layout))
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("scale", [9.0, math.inf])
+@given(complex=batches(weighted=True), num_directions=st.integers(1, 19), seed=seeds)
+def test_directions_of_each_complex_equal_the_reference(kernel, scale, complex, num_directions, seed):
+    packed, generator = complex.packed, torch.Generator().manual_seed(seed)
+    shape = (complex.num_complexes, num_directions, complex.dim)
+    directions = torch.randn(shape, generator=generator, dtype=torch.float64)
+    inputs = [packed.points, directions, es.thresholds(9, 1.4, dtype=torch.float64), torch.tensor(scale, dtype=torch.float64)]
+    inputs = [tensor.clone().requires_grad_() for tensor in (*inputs, packed.weights)]
+    layout = (packed.simplices, packed.offsets, packed.rows)
+    found = []
+    for function in (KERNELS[kernel], reference.ect):
+        result = function(*inputs, *layout)
+        upstream = torch.linspace(-1, 1.3, result.numel(), dtype=torch.float64).cos().view_as(result)
+        found.append([result, *torch.autograd.grad(result, inputs, upstream, materialize_grads=True)])
+    for value, expected in zip(*found, strict=True):
+        torch.testing.assert_close(value, expected, rtol=1e-9, atol=1e-10)
+
+
+def test_directions_of_no_complex_are_not_read():
+    empty = es.Complex(torch.zeros(0, 2), num_complexes=0)
+    directions = torch.zeros(0, 5, 2, requires_grad=True)
+    found = es.ect(empty, directions, torch.zeros(3), scale=2.0)
+    assert found.shape == (0, 5, 3)
+    assert torch.autograd.grad(found.sum(), directions)[0].shape == (0, 5, 2)
+
+
 def test_heights_and_directions_give_the_same_bits(dtype):
     """One operation: with the heights that it computes itself, it does the same."""
     complex = es.collate([testing.torus(12, 9).complex, testing.sphere(2).complex]).to(dtype=dtype)
@@ -96,12 +123,48 @@ def test_many_vertices_at_a_soft_scale(dim_scale):
         torch.testing.assert_close(value, expected[name], rtol=1e-9, atol=1e-9, msg=lambda m, n=name: f"{n}: {m}")
 
 
+@pytest.mark.parametrize("offset", [0.0, 3.0, -1e4, 1e9])
+@pytest.mark.parametrize("count", [1, 2, 9, 64, 257])
+@pytest.mark.parametrize("even", [True, False])
+def test_heights_on_and_beside_thresholds_are_counted_exactly(dtype, offset, count, even):
+    """Eight heights at once are found by arithmetic and one comparison, if the thresholds are even."""
+    generator = torch.Generator().manual_seed(count)
+    grid = torch.linspace(-1, 1, count, dtype=torch.float64) if even else torch.randn(count, generator=generator).sort().values
+    thresholds = (grid + offset).to(dtype)
+    thresholds = thresholds.sort().values
+    beside = [torch.nextafter(thresholds, torch.full_like(thresholds, side)) for side in (-math.inf, math.inf)]
+    far = torch.tensor([-1e30, 1e30, -math.inf, math.inf], dtype=dtype)
+    between = (thresholds[:1] + torch.rand(50, generator=generator).to(dtype) * 2).to(dtype)
+    values = torch.cat([thresholds, *beside, far, between])
+    heights = values[torch.randint(0, len(values), (len(values), 8), generator=generator)]
+    packed = es.Complex(torch.zeros(len(heights), 1)).packed
+    found = operation.ect(heights, None, thresholds, math.inf, None, packed.simplices, packed.offsets, packed.rows)
+    expected = (heights[:, :, None] <= thresholds).sum(dim=0)
+    assert torch.equal(found[0], expected.to(dtype))
+
+
 @pytest.mark.usefixtures("poisoned_memory")
 def test_no_uninitialised_memory_is_read(dtype):
     complex = es.collate([testing.disc(9).complex, es.Complex(torch.rand(0, 2, dtype=torch.float64)), testing.cycle(5).complex])
     for width in (1, 7, 8, 9):
         for value in values_and_gradients(torch.ops.eulerscan.ect, *arguments(complex, width, 20.0, dtype=dtype)).values():
             assert value.isfinite().all()
+
+
+def test_any_number_of_threads_gives_the_same_bits_for_directions_of_each_complex():
+    complex = es.collate([testing.torus(20 + n, 30).complex for n in range(9)]).to(dtype=torch.float32)
+    directions = torch.randn(9, 19, 3, generator=torch.Generator().manual_seed(0))
+    before, found = torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            inputs = [complex.points.clone().requires_grad_(), directions.clone().requires_grad_()]
+            result = es.ect(complex.with_points(inputs[0]), inputs[1], es.thresholds(16), scale=30.0)
+            found.append([result, *torch.autograd.grad(result.cos().sum(), inputs)])
+    finally:
+        torch.set_num_threads(before)
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
 
 
 @pytest.mark.parametrize("needs_weights", [False, True])
@@ -158,6 +221,9 @@ def test_no_wrong_size_reaches_a_kernel():
         torch.ops.eulerscan.ect(heights[:, 0], None, *others, *layout)
     with pytest.raises(ValueError, match="shapes"):  # directions without axes would pass for given heights
         torch.ops.eulerscan.ect(heights[:, :0], heights.new_empty(5, 0), *others, *layout)
+    for sets in (0, 2):  # directions for another number of complexes
+        with pytest.raises(ValueError, match="shapes"):
+            torch.ops.eulerscan.ect(heights, heights.new_zeros(sets, 4, 5), *others, *layout)
     with pytest.raises(ValueError, match="dims must have one entry a level"):
         torch.ops.eulerscan.ect(heights, None, *others, *layout[:3], [1, 2, 3])
     with pytest.raises(IndexError, match="own complex"):

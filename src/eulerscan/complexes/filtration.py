@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from .._validation import as_tensor
+from .._validation import as_tensor, is_finite
 from ..kernels.layout import signs_of
 from .complex import Complex
 from .packed import Packed, ragged_indices
@@ -47,7 +47,7 @@ def check_values(values: Any, complex: Complex, name: str, count: int, what: str
         hint = " Did you pass it transposed?" if transposed else ""
         raise ValueError(f"{name} must have one row a {what}, shape [{count}] or [{count}, T], got {list(values.shape)}.{hint}")
     columns: Tensor = values[:, None] if values.ndim == 1 else values
-    if torch.compiler.is_compiling() or bool(torch.isfinite(columns).all()):
+    if torch.compiler.is_compiling() or is_finite(columns):
         return columns
     if bool(columns.isnan().any()):
         row = int(columns.isnan().any(dim=1).nonzero()[0, 0])
@@ -141,6 +141,16 @@ class Cloud(NamedTuple):
         return transform.reshape(shape).sum(dim=(1, 2))
 
 
+def _rows(level: Tensor, fold: int) -> tuple[Tensor, Tensor]:
+    """The cells ``[n, T]`` of a level, side by side ``[n / fold, fold * T]``: whole rows, without a copy, and the rest.
+
+    The last row is filled up with cells that never appear.
+    """
+    end, width, never = len(level) // fold * fold, level.shape[1], torch.finfo(level.dtype).max
+    rest = torch.nn.functional.pad(level[end:], (0, 0, 0, -len(level) % fold), value=never)
+    return level[:end].reshape(end // fold, fold * width), rest.reshape(len(rest) // fold, fold * width)
+
+
 def cells_as_points(complex: Complex, levels: list[Tensor], *, exact: bool) -> Cloud:
     """Clouds with the curves of a filtration: every cell is a point, and its weight has the sign of the cell.
 
@@ -156,10 +166,8 @@ def cells_as_points(complex: Complex, levels: list[Tensor], *, exact: bool) -> C
         fold = max(1, LANES // max(1, width)) if packed.weights is None else 1
         if not (exact and packed.weights is None and total < 2**24):
             levels = [level.double() for level in levels]
-        never = torch.finfo(levels[0].dtype).max  # fills up the last row of a level
-        padded = [torch.nn.functional.pad(level, (0, 0, 0, -len(level) % fold), value=never) for level in levels]
+        levels = [rows for level in levels for rows in _rows(level, fold)]
         counts = [-(-n // fold) for n in counts]
-        levels = [level.reshape(count, fold * width) for level, count in zip(padded, counts, strict=True)]
         offsets = torch.tensor([[i * sum(counts) // parts for i in range(parts + 1)]], device=complex.device)
     else:
         # From level after level to complex after complex.

@@ -5,7 +5,8 @@ Every kernel has the signature
     ect(points, directions, thresholds, scale, weights, simplices, offsets, rows, dims) -> [B, T, H]
 
     points      [V, dim]       coordinates, one complex after another; heights [V, T] if there are no directions
-    directions  [T, dim]       None if the heights are given: a filtration by the values of the vertices
+    directions  [T, dim]       or [B, T, dim], if each complex has its own; None if the heights are given: a filtration by
+                               the values of the vertices
     thresholds  [H]            ascending
     scale       []             ``inf`` for the exact transform
     weights     [V + n + ...]  of the vertices, then of the simplices of each level; None if all are one
@@ -34,10 +35,13 @@ class Level(NamedTuple):
     sign: int
 
 
-def heights_of(points: Tensor, directions: Tensor | None) -> Tensor:
+def heights_of(points: Tensor, directions: Tensor | None, offsets: Tensor) -> Tensor:
     """``[V, T]``: inner products, in the dtype of the points even under autocast; the points if heights are given."""
     if directions is None:
         return points
+    if directions.ndim == 3:
+        own = directions.index_select(0, owners(offsets[0], len(points)))  # [V, T, dim]
+        return (points.unsqueeze(1) * own).sum(dim=-1)
     with torch.autocast(points.device.type, enabled=False):
         return points @ directions.T
 

@@ -66,7 +66,7 @@ def coefficients(
     if points.is_cpu:
         found: tuple[Tensor, Tensor] = _cpu().coefficients(points, directions, weights, *layout)
         return found
-    heights = heights_of(points, directions)
+    heights = heights_of(points, directions, offsets)
     return heights, portable.collapse(heights, list(levels(weights, *layout)))
 
 
@@ -202,7 +202,7 @@ def _propagate(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
 
 def _fake(points: Tensor, directions: Tensor | None, thresholds: Tensor, *others: Any) -> Tensor:
     offsets = others[3]
-    num_directions = points.shape[1] if directions is None else directions.shape[0]
+    num_directions = points.shape[1] if directions is None else directions.shape[-2]
     return points.new_empty(offsets.shape[1] - 1, num_directions, thresholds.shape[0])
 
 

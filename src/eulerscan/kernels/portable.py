@@ -43,7 +43,8 @@ def ect(
     if directions is None:
         heights = iter(torch.split(points, block_size, dim=1))
     else:
-        heights = (heights_of(points, block) for block in torch.split(directions, block_size))  # one block at a time
+        blocks = torch.split(directions, block_size, dim=-2)
+        heights = (heights_of(points, block, offsets) for block in blocks)  # one at a time
     return torch.cat([_block(block, thresholds, scale, parts, num_complexes) for block in heights], dim=1)
 
 

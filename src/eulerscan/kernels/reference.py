@@ -25,7 +25,7 @@ def ect(
     dims: Sequence[int] | None = None,
 ) -> Tensor:
     """Euler characteristic transform ``[B, T, H]``. The arguments are those of :mod:`.layout`."""
-    heights = heights_of(points, directions)  # [V, T]
+    heights = heights_of(points, directions, offsets)  # [V, T]
     result = heights.new_zeros(offsets.shape[1] - 1, heights.shape[1], len(thresholds))
     for level in levels(weights, simplices, offsets, rows, dims):
         tops = heights[level.vertices].max(dim=0).values  # [n, T]

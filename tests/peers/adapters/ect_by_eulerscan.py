@@ -71,3 +71,4 @@ ect.ECT._compute_ect = compute_ect
 ect.ECT._compute_simplex_projections = compute_projections
 ect.DECT.calculate = calculate_dect
 ECTResult.dist = distance
+ECTResult.__round__ = lambda self, digits=None: round(float(self), digits)  # else assertAlmostEqual allows no rounding at all

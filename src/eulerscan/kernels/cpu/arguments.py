@@ -31,6 +31,7 @@ class Arguments(NamedTuple):
     float_zero: np.floating[Any]  # zero in the dtype of the points
     index_zero: np.integer[Any]  # zero in the dtype of the simplices
     levels: NDArray[np.int64]  # [2, L], vertices per simplex of each level, and their signs
+    num_sets: int  # of directions: one, or one for each complex
     num_ranges: int  # ranges of complexes that the work is split into
     scale: float
     saturation: float  # beyond this argument a sigmoid is 0 or 1 up to rounding
@@ -40,7 +41,8 @@ class Arguments(NamedTuple):
 class Inputs(NamedTuple):
     """The tensors as arrays: see :mod:`eulerscan.kernels.layout`. ``weights`` is empty if all are one.
 
-    If the heights are given, ``points [V, T]`` are heights and ``directions [T, 0]`` have no axes.
+    ``directions [T, dim]`` are ``[B * T, dim]`` if each complex has its own. If the heights are given, ``points [V, T]`` are
+    heights and ``directions [T, 0]`` have no axes.
     """
 
     points: NDArray[np.floating]
@@ -49,8 +51,7 @@ class Inputs(NamedTuple):
     weights: NDArray[np.floating]
     simplices: NDArray[np.integer]
     offsets: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    signs: NDArray[np.int64]  # 1 for levels of even dimension, else -1
+    levels: NDArray[np.int64]  # [2, L], as in the arguments
 
 
 def addresses_of(tensors: Sequence[Tensor]) -> tuple[int, ...]:
@@ -78,16 +79,14 @@ def inputs_of(arguments):
     num_points, num_columns, num_directions, num_axes, num_thresholds, num_weights, num_entries, num_rows, num_bounds = (
         arguments.sizes
     )
-    num_levels = arguments.levels.shape[1]
     return Inputs(
         array_at(addresses[0], (num_points, num_columns), number),
-        array_at(addresses[1], (num_directions, num_axes), number),
+        array_at(addresses[1], (num_directions * arguments.num_sets, num_axes), number),
         array_at(addresses[2], (num_thresholds,), number),
         array_at(addresses[3], (num_weights,), number),
         array_at(addresses[4], (num_entries,), index),
         array_at(addresses[5], (num_rows, num_bounds), 0),
-        array_at(address_of(arguments.levels), (num_levels,), 0),
-        array_at(address_of(arguments.levels) + 8 * num_levels, (num_levels,), 0),
+        array_at(address_of(arguments.levels), (2, arguments.levels.shape[1]), 0),
     )
 
 
@@ -111,7 +110,7 @@ def _ascending(thresholds):
 @inner
 def _consistent(inputs):
     """Whether the offsets ascend from zero and end with the number of points, simplices and weights."""
-    offsets, rows, num_entries = inputs.offsets, inputs.rows, len(inputs.simplices)
+    offsets, rows, num_entries = inputs.offsets, inputs.levels[0], len(inputs.simplices)
     if len(offsets) != len(rows) + 1 or offsets.shape[1] == 0 or offsets[0, -1] != len(inputs.points):
         return False
     total = entries = 0

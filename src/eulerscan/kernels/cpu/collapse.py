@@ -33,14 +33,12 @@ HEIGHT, COEFFICIENT = 0, WIDTH
 
 
 @inlined
-def load_directions(block, directions, start):
-    """Copy up to eight directions to ``block [dim, 8]`` in float64. Returns how many."""
-    width = min(WIDTH, len(directions) - start)
+def load_directions(block, directions, first, width):
+    """Copy ``width`` directions from ``first`` on to ``block [dim, 8]`` in float64."""
     block[:] = 0.0
     for axis in range(directions.shape[1]):
         for lane in range(width):
-            block[axis, lane] = directions[start + lane, axis]
-    return width
+            block[axis, lane] = directions[first + lane, axis]
 
 
 @inlined
@@ -58,15 +56,15 @@ def collapse(field, invalid, b, inputs, block, column, width):
     Heights are those in the directions ``block [dim, 8]``; if that is empty, they are ``width`` of the given ones from
     ``column`` on. ``invalid [1, 8]`` becomes 1 in the directions in which a height is NaN.
     """
-    points, _, _, weights, simplices, offsets, rows, signs = inputs
+    points, _, _, weights, simplices, offsets, levels = inputs
     start, count = offsets[0, b], offsets[0, b + 1] - offsets[0, b]
     if len(block):
         _compute_heights(field, invalid, start, count, points, block, weights)
     else:
         _copy_heights(field, invalid, start, count, points, column, width, weights)
     level_start, weight_start = 0, offsets[0, -1]
-    for level in range(len(rows)):
-        size, length, sign = rows[level], offsets[level + 1, -1], field.dtype.type(signs[level])
+    for level in range(levels.shape[1]):
+        size, length, sign = levels[0, level], offsets[level + 1, -1], field.dtype.type(levels[1, level])
         first, last = offsets[level + 1, b], offsets[level + 1, b + 1]
         where = (level_start, length, first, last, start, count, weight_start)
         if size == 2:
@@ -97,7 +95,7 @@ def _compute_heights(field, invalid, start, count, points, block, weights):
             store(invalid, 0, 0, select(not_equal(height, height), broadcast(1.0), load(invalid, 0, 0)))
 
 
-@inlined
+@inner
 def _copy_heights(field, invalid, start, count, heights, column, width, weights):
     """The given heights ``[V, T]`` from ``column`` on."""
     zero, one = field.dtype.type(0), field.dtype.type(1)
@@ -118,13 +116,13 @@ def _copy_heights(field, invalid, start, count, heights, column, width, weights)
 @inlined
 def _collapse_edges(field, simplices, weights, where, sign):
     level_start, length, first, last, start, count, weight_start = where
-    zero = broadcast(field.dtype.type(0))
+    zero, one = broadcast(field.dtype.type(0)), broadcast(sign)
     for i in range(first, last):
         a, b = item(simplices, level_start + i) - start, item(simplices, level_start + length + i) - start
         a, b = min(a, b), max(a, b)
         if a < 0 or b >= count:
             return False
-        weight = broadcast(sign * weights[weight_start + i] if len(weights) else sign)
+        weight = broadcast(sign * weights[weight_start + i]) if len(weights) else one
         b_is_top = greater_equal(load(field, b, HEIGHT), load(field, a, HEIGHT))
         _add_to_coefficient(field, b, select(b_is_top, weight, zero))
         _add_to_coefficient(field, a, select(b_is_top, zero, weight))
@@ -134,7 +132,7 @@ def _collapse_edges(field, simplices, weights, where, sign):
 @inlined
 def _collapse_triangles(field, simplices, weights, where, sign):
     level_start, length, first, last, start, count, weight_start = where
-    zero = broadcast(field.dtype.type(0))
+    zero, one = broadcast(field.dtype.type(0)), broadcast(sign)
     for i in range(first, last):
         a, b = item(simplices, level_start + i) - start, item(simplices, level_start + length + i) - start
         c = item(simplices, level_start + 2 * length + i) - start
@@ -143,7 +141,7 @@ def _collapse_triangles(field, simplices, weights, where, sign):
         a, b = min(a, b), max(a, b)
         if a < 0 or c >= count:
             return False
-        weight = broadcast(sign * weights[weight_start + i] if len(weights) else sign)
+        weight = broadcast(sign * weights[weight_start + i]) if len(weights) else one
         height_a, height_b = load(field, a, HEIGHT), load(field, b, HEIGHT)
         b_above_a = greater_equal(height_b, height_a)
         c_is_top = greater_equal(load(field, c, HEIGHT), select(b_above_a, height_b, height_a))
@@ -158,7 +156,7 @@ def _collapse_triangles(field, simplices, weights, where, sign):
 def _collapse_simplices(field, simplices, weights, where, sign, size):
     """Simplices with any number of vertices."""
     level_start, length, first, last, start, count, weight_start = where
-    zero = broadcast(field.dtype.type(0))
+    zero, one = broadcast(field.dtype.type(0)), broadcast(sign)
     descending = np.empty(size, np.intp)
     for i in range(first, last):
         for row in range(size):
@@ -174,7 +172,7 @@ def _collapse_simplices(field, simplices, weights, where, sign, size):
         for row in range(1, size):
             height = load(field, descending[row], HEIGHT)
             top_height = select(greater_equal(height, top_height), height, top_height)
-        weight = broadcast(sign * weights[weight_start + i] if len(weights) else sign)
+        weight = broadcast(sign * weights[weight_start + i]) if len(weights) else one
         found = not_equal(zero, zero)
         for row in range(size):
             is_top = greater_equal(load(field, descending[row], HEIGHT), top_height)
@@ -194,13 +192,13 @@ def backpropagate_to_weights(weight_gradient, field, b, inputs):
 
     This is the adjoint of :func:`collapse`: a weight gets the gradient of the coefficient of its simplex's top.
     """
-    simplices, offsets, rows, signs = inputs.simplices, inputs.offsets, inputs.rows, inputs.signs
+    simplices, offsets, levels = inputs.simplices, inputs.offsets, inputs.levels
     start = offsets[0, b]
     for v in range(offsets[0, b + 1] - start):
         weight_gradient[start + v] += sum_lanes(load(field, v, COEFFICIENT))
     level_start, weight_start = 0, offsets[0, -1]
-    for level in range(len(rows)):
-        size, length, sign = rows[level], offsets[level + 1, -1], field.dtype.type(signs[level])
+    for level in range(levels.shape[1]):
+        size, length, sign = levels[0, level], offsets[level + 1, -1], field.dtype.type(levels[1, level])
         for i in range(offsets[level + 1, b], offsets[level + 1, b + 1]):
             top = simplices[level_start + i] - start
             top_height, gradient = load(field, top, HEIGHT), load(field, top, COEFFICIENT)

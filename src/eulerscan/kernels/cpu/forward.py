@@ -27,11 +27,13 @@ def forward(counters, num_shares, arguments, result_address):
     if status != VALID:
         return status
     points, directions, thresholds, offsets = inputs.points, inputs.directions, inputs.thresholds, inputs.offsets
-    num_complexes, num_directions, num_thresholds = offsets.shape[1] - 1, len(directions), len(thresholds)
+    num_complexes, num_directions, num_thresholds = offsets.shape[1] - 1, len(directions) // named.num_sets, len(thresholds)
     result = array_at(result_address, (num_complexes * num_directions, num_thresholds), named.float_zero)
     ranges = split_into_ranges(offsets, named.num_ranges)
     grid = windows.make_grid(thresholds, named.scale, named.saturation)
+    search = windows.make_search(grid)
     bins = moments.make_bins(grid, points, moments.max_nonzero(offsets))
+    uses_moments, is_exact, has_own = len(bins.end) > 0, math.isinf(named.scale), named.num_sets > 1
     scratch = np.empty((max_vertices(offsets), 2 * WIDTH), points.dtype)
     invalid = np.empty((1, WIDTH))
     block = np.empty((directions.shape[1], WIDTH))
@@ -43,13 +45,19 @@ def forward(counters, num_shares, arguments, result_address):
             return VALID
         range_index, share = task // num_shares, task % num_shares
         for start in range(share * WIDTH, num_directions, num_shares * WIDTH):
-            width = load_directions(block, directions, start)
+            width = min(WIDTH, num_directions - start)
+            if not has_own:
+                load_directions(block, directions, start, width)
             for b in range(ranges[range_index], ranges[range_index + 1]):
+                if has_own:
+                    load_directions(block, directions, b * num_directions + start, width)
                 field = field_of(b, start, named.fields, scratch, offsets, named.float_zero)
                 if not collapse(field, invalid, b, inputs, block, start, width):
                     return INDEX_OUTSIDE
-                if moments.num_nonzero(offsets, b) >= bins.min_vertices:
+                if uses_moments and moments.num_nonzero(offsets, b) >= bins.min_vertices:
                     moments.accumulate(curves, jumps, field, width, grid, bins)
+                elif is_exact:
+                    windows.count(jumps, field, search)
                 else:
                     windows.accumulate(curves, jumps, field, width, grid)
                 _write_curves(result, b * num_directions + start, width, curves, jumps, transposed, invalid)

@@ -85,9 +85,9 @@ class Problem(NamedTuple):
         )
         # Copies of each gradient: see backward.py.
         partials = np.zeros(
-            (num_shares if directions.shape[1] else 1) * lengths[0]
-            + num_shares * lengths[4]
-            + num_ranges * (lengths[1] + num_shares * (lengths[2] + lengths[3]))
+            (num_shares if directions.shape[-1] else 1) * lengths[0]
+            + (1 if self.arguments.num_sets > 1 else num_ranges) * lengths[1]
+            + num_shares * (num_ranges * (lengths[2] + lengths[3]) + lengths[4])
         )
         gradient = contiguous(gradient)
         addresses = tuple([0 if g is None else g.data_ptr() for g in gradients])
@@ -155,14 +155,13 @@ def prepare(
     tensors: tuple[Tensor, ...] = (points, directions, thresholds, weights, simplices, offsets)
     shapes = [tensor.shape for tensor in tensors]  # read once, since each access costs time
     try:
-        (num_points, dim), (num_directions, axes), (num_thresholds,), (count,), (num_entries,), (num_levels, num_bounds) = (
-            shapes
-        )
+        (num_points, dim), (*sets, num_directions, axes), (num_thresholds,), (count,), (num_entries,), offsets_shape = shapes
+        num_levels, num_bounds = offsets_shape
     except ValueError:
         raise _shape_error(shapes) from None
     if is_given:
         num_directions = dim
-    elif axes != dim or dim == 0:  # to a kernel, no axes mean that the heights are given
+    elif axes != dim or dim == 0 or (sets and sets != [num_bounds - 1]):  # no axes would mean that heights are given
         raise _shape_error(shapes)
     if not (directions.is_cpu and thresholds.is_cpu and weights.is_cpu and simplices.is_cpu and offsets.is_cpu):
         raise ValueError(
@@ -179,6 +178,7 @@ def prepare(
     is_small = num_directions * work < MIN_THREAD_WORK
     num_complexes = max(0, num_bounds - 1)  # the kernel reports offsets without any bound
     num_ranges = max(1, min(num_complexes, MAX_RANGES, -(-work // RANGE_WORK)))
+    num_sets = (num_complexes or 2) if sets else 1  # without a complex none is read
     sizes = (num_points, dim, num_directions, axes, num_thresholds, num_weights, num_entries, num_levels, num_bounds)
     float_zero, index_zero, fields = FLOAT_ZEROS[dtype], INDEX_ZEROS[simplices.dtype], NO_FIELDS[dtype]
     if keep and is_small and not num_weights:
@@ -186,7 +186,7 @@ def prepare(
     # By position, since keywords take a microsecond.
     levels = _levels(tuple(rows), None if dims is None else tuple(dims))
     arguments = Arguments(
-        addresses_of(tensors), sizes, float_zero, index_zero, levels, num_ranges, scale, SATURATION[dtype], fields
+        addresses_of(tensors), sizes, float_zero, index_zero, levels, num_sets, num_ranges, scale, SATURATION[dtype], fields
     )
     shape = (num_complexes, num_directions, num_thresholds)
     return Problem(tensors, shapes, arguments, shape, num_weights, is_small)

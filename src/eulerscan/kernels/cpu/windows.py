@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .collapse import COEFFICIENT, HEIGHT
-from .jit import inlined, inner, item
+from .jit import entry, inlined, inner, item
 from .simd import (
     WIDTH,
     add,
@@ -37,14 +37,20 @@ from .simd import (
     exp,
     fma,
     load,
+    maximum,
+    minimum,
     multiply,
     not_equal,
     store,
     sum_lanes,
+    to_int32,
 )
 
 MAX_EXPONENT = 600.0
 BUCKETS_PER_THRESHOLD = 4
+MARGIN = 1e-6  # of the width of a bucket, more than rounding can move a height
+RESOLUTION = 2.0**-52
+CHUNK = 64  # vertices at a time
 
 
 class ThresholdGrid(NamedTuple):
@@ -62,6 +68,16 @@ class ThresholdGrid(NamedTuple):
     is_tabulated: bool  # whether ``decay`` holds for all heights
     factors: NDArray[np.float64]  # [1, 8], exp(scale (height - center)) of the current vertex; 1 if not tabulated
     slopes: NDArray[np.float64]  # [1, 8], gradient of the heights of the current vertex
+
+
+class Search(NamedTuple):
+    """The thresholds, prepared for the exact transform."""
+
+    bounded: NDArray[np.float64]  # as in the grid
+    buckets: NDArray[np.int64]
+    density: float
+    nearest: NDArray[np.int32]  # [M + 1], see :func:`_nearest`; empty for the smooth transform
+    places: NDArray[np.int32]  # [65, 16], scratch
 
 
 @inlined
@@ -96,6 +112,34 @@ def make_grid(thresholds: NDArray[np.floating], scale: float, saturation: float)
     return ThresholdGrid(
         bounded, padded, buckets, density, scale, reach, above, center, decay, is_tabulated, factors, slopes
     )  # fmt: skip
+
+
+@inlined
+def make_search(grid: ThresholdGrid) -> Search:
+    nearest = _nearest(grid.bounded, grid.density, len(grid.buckets) - 1 if math.isinf(grid.scale) else 0)
+    places = np.empty((CHUNK + 1 if len(nearest) else 0, 2 * WIDTH), np.int32)
+    return Search(grid.bounded, grid.buckets, grid.density, nearest, places)
+
+
+@inner
+def _nearest(bounded: NDArray[np.float64], density: float, num_buckets: int) -> NDArray[np.int32]:
+    """The first threshold in each bucket, widened against rounding, or the next one above. Empty if a bucket has two.
+
+    Then a height is at or below this threshold, or between it and the next one: one comparison is enough.
+    """
+    count = len(bounded) - 2
+    largest = max(abs(bounded[1]), abs(bounded[count]))
+    if num_buckets == 0 or not density * largest * RESOLUTION < MARGIN:
+        return np.empty(0, np.int32)
+    nearest = np.empty(num_buckets + 1, np.int32)
+    threshold = 0
+    for bucket in range(num_buckets + 1):
+        while threshold < count and bounded[1 + threshold] < bounded[1] + (bucket - MARGIN) / density:
+            threshold += 1
+        nearest[bucket] = threshold
+        if threshold + 1 < count and bounded[2 + threshold] < bounded[1] + (bucket + 1 + MARGIN) / density:
+            return np.empty(0, np.int32)
+    return nearest
 
 
 @inner
@@ -179,6 +223,44 @@ def accumulate(curves, jumps, field, width, grid):
                     store(curves, lane, j, add(load(curves, lane, j), sigmoid))
                     j += WIDTH
             jumps[j, lane] += coefficient
+
+
+@inner
+def count(jumps, field, search):
+    """The exact transform: add all vertices of a field to ``jumps [H + 8, 8]``.
+
+    Vertices that count in most directions are found first and added afterwards, some at a time: additions that wait for a
+    search take twice as long.
+    """
+    bounded, buckets, density, nearest, places = search
+    last = broadcast(float(len(nearest) - 1))
+    for start in range(0, len(field), CHUNK):
+        num_found = 0
+        for v in range(start, min(start + CHUNK, len(field))):
+            lanes = _nonzero_lanes(field, v, WIDTH)
+            if not lanes:
+                continue
+            more = lanes & (lanes - 1)
+            more &= more - 1
+            if len(nearest) and more & (more - 1):  # four lanes at least
+                position = multiply(add(cast(load(field, v, HEIGHT), jumps), broadcast(-bounded[1])), broadcast(density))
+                store(places, CHUNK, 0, to_int32(minimum(maximum(position, broadcast(0.0)), last)))
+                for lane in range(WIDTH):
+                    j = item(nearest, np.int64(entry(places, CHUNK, lane)))
+                    j += np.int32(item(bounded, np.int64(j) + 1) < np.float64(entry(field, v, HEIGHT + lane)))
+                    places[np.uint64(num_found), np.uint64(lane)] = j
+                places[np.uint64(num_found), np.uint64(WIDTH)] = v - start
+                num_found += 1
+                continue
+            while lanes:
+                lane = count_trailing_zeros(lanes)
+                lanes &= lanes - 1
+                j = _first_at_or_above(bounded, buckets, density, np.float64(field[v, HEIGHT + lane]))
+                jumps[j, lane] += np.float64(field[v, COEFFICIENT + lane])
+        for i in range(num_found):
+            row = start + np.int64(entry(places, i, WIDTH))
+            for lane in range(WIDTH):
+                jumps[np.uint64(entry(places, i, lane)), np.uint64(lane)] += np.float64(entry(field, row, COEFFICIENT + lane))
 
 
 @inner

@@ -87,7 +87,7 @@ def compute_wecfs(data: Any, num_vals: int) -> Tensor:
 def compute_wecfs_general(data: Any, num_vals: int) -> Tensor:
     values = [level for level, _ in data]
     low, high = torch.cat(values).min(), torch.cat(values).max()
-    thresholds = low + (high - low) * (1 + 1e-6) * torch.arange(num_vals) / max(1, num_vals - 1)
+    thresholds = low + (high - low) * (torch.arange(num_vals) / max(1, num_vals - 1) + 1e-6)
     # Only the number of cells is known: all are attached to the first vertex.
     columns = [torch.zeros(1, len(level), dtype=torch.int64) for level in values[1:]]
     shape = es.Complex(torch.zeros(len(values[0]), 1), columns, dims=range(1, len(values)), weights=[w for _, w in data])
