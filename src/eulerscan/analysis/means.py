@@ -31,10 +31,10 @@ def fit_shape(values: Tensor, start: Shape, config: ECTConfig, *, steps: int = S
     Example:
         >>> angle = torch.arange(24) * (2 * torch.pi / 24)
         >>> from eulerscan.convert import from_outline
-        >>> thin, wide = (from_outline(torch.stack([angle.cos(), y * angle.sin()], dim=1)) for y in (0.4, 0.8))
+        >>> shapes = from_outline([torch.stack([angle.cos(), y * angle.sin()], dim=1) for y in (0.4, 0.5, 0.6, 0.7, 0.8)])
         >>> config = ECTConfig(num_directions=32, num_thresholds=32)
-        >>> mean = fit_shape(config.transform([thin, wide]).mean(dim=0), thin, config, steps=80)
-        >>> 0.5 < mean.points[:, 1].max() < 0.7
+        >>> mean = fit_shape(config.transform(shapes).mean(dim=0), shapes[0], config)
+        >>> 0.55 < mean.points[:, 1].max() < 0.65
         tensor(True)
     """
     if config.variant != "ect" or config.derivative or config.divide_by is not None:

@@ -37,7 +37,7 @@ def oriented(shapes: Shape, align: Literal["pca", "best"]) -> Complex:
         >>> bar = torch.tensor([[0.0, 0.0], [0.0, 1.0], [0.0, 4.0], [0.2, 0.0]])
         >>> turned = oriented(bar, "pca")
         >>> (turned.points.amax(dim=0) - turned.points.amin(dim=0)).round(decimals=1)
-        tensor([4.0000, 0.3000])
+        tensor([4.0000, 0.2000])
     """
     check_choice(align, "align", ("pca", "best"))
     complex = as_complex(shapes)
