@@ -32,9 +32,9 @@ def run() -> Report:
         "Filtrations",
         ["work", "baseline", "baseline, ms", "ours, ms", "ours is faster", "floor"],
         notes=[
-            "A row is timed only after both gave the same curves; up to 1 % of the entries may differ for pyect, whose float32 bins "
-            "move values that all but lie on a threshold. *From the image* and *from points* include building the filtration, "
-            "for which pyect needs gudhi. The loop selects each shape of the batch.",
+            "A row is timed only after both gave the same curves; up to 1 % of the entries may differ for pyect, whose bins in "
+            "float32 move values that all but lie on a threshold. *From the image* and *from points* include building the "
+            "filtration, for which pyect needs gudhi. The loop selects each shape of the batch.",
         ],
     )
     for work in [*_images(report), *_alpha(report), *_per_shape(), *_lower_star()]:
