@@ -185,6 +185,8 @@ def channels(
     found = ect(_only(complex, 0), directions, thresholds, scale=scale)
     levels = [found, *[torch.zeros_like(found)] * last]
     for level, dim in enumerate(complex.dims, start=1):  # cells of one dimension may have several levels
+        if not complex.counts[level]:  # of a shape that was selected from a mixed batch
+            continue
         levels[dim] = levels[dim] + ect(_only(complex, level), directions, thresholds, scale=scale)
     return torch.stack(levels, dim=1)
 

@@ -122,7 +122,7 @@ def auto(
 
     Args:
         dataset: With the splits ``"train"`` and ``"val"``.
-        model, training: What is not left to the data, as in :func:`candidates`.
+        model, training: What is not left to the data, as in :func:`~eulerscan.training.choice.candidates`.
         progress: Whether to show a progress bar.
 
     Example:
