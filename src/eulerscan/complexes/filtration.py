@@ -21,11 +21,11 @@ Monotone = Literal["check", "repair", "assume"]
 
 MAX_SUBSETS = 128  # of the vertices of a cell that are looked up among its faces; beyond, only its vertices are compared
 LANES = 8  # of the CPU kernel
-MAX_PARTS, MIN_PART = 16, 1 << 15  # parts that one complex is split into, and cells of a part
+MAX_PARTS, MIN_PART = 64, 1 << 14  # parts that one complex is split into, so that they stay in the cache, and cells of a part
 
 
 class Values(tuple[Tensor, ...]):
-    """Values of the vertices, then of the cells of each level, that are known to be monotone: nothing checks them again."""
+    """Values of the vertices, then of the cells of each level, known to be finite and monotone: nothing reads them again."""
 
 
 class Filtration(NamedTuple):
@@ -35,8 +35,11 @@ class Filtration(NamedTuple):
     values: Values
 
 
-def check_values(values: Any, complex: Complex, name: str, count: int, what: str) -> Tensor:
-    """Values ``[count, T]`` of vertices or cells, given as ``[count]`` or ``[count, T]``. Infinite ones become the largest."""
+def check_values(values: Any, complex: Complex, name: str, count: int, what: str, *, known: bool = False) -> Tensor:
+    """Values ``[count, T]`` of vertices or cells, given as ``[count]`` or ``[count, T]``. Infinite ones become the largest.
+
+    ``known`` values are finite.
+    """
     values = as_tensor(values, name)
     if not values.is_floating_point():
         raise TypeError(f"{name} must be floating point, got {values.dtype}. Use {name}.float().")
@@ -47,7 +50,7 @@ def check_values(values: Any, complex: Complex, name: str, count: int, what: str
         hint = " Did you pass it transposed?" if transposed else ""
         raise ValueError(f"{name} must have one row a {what}, shape [{count}] or [{count}, T], got {list(values.shape)}.{hint}")
     columns: Tensor = values[:, None] if values.ndim == 1 else values
-    if torch.compiler.is_compiling() or is_finite(columns):
+    if known or torch.compiler.is_compiling() or is_finite(columns):
         return columns
     if bool(columns.isnan().any()):
         row = int(columns.isnan().any(dim=1).nonzero()[0, 0])
@@ -63,9 +66,9 @@ def check_levels(values: Sequence[Any], complex: Complex) -> list[Tensor]:
             f"values must have an entry for the vertices and one for each level of cells, {len(counts)} in all, got "
             f"{len(values)}. For values of the vertices alone pass a tensor."
         )
-    names = ["vertex", *(name_of(*kind) for kind in complex.packed.kinds)]
+    known, names = isinstance(values, Values), ["vertex", *(name_of(*kind) for kind in complex.packed.kinds)]
     levels = [
-        check_values(level, complex, f"values[{i}]", count, "vertex" if i == 0 else f"cell ({name})")
+        check_values(level, complex, f"values[{i}]", count, "vertex" if i == 0 else f"cell ({name})", known=known)
         for i, (level, count, name) in enumerate(zip(values, counts, names, strict=True))
     ]
     widths = {level.shape[1] for level in levels}
