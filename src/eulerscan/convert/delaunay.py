@@ -95,19 +95,17 @@ def _alpha_levels(points: Tensor | _Array, merge: bool) -> tuple[Tensor, float, 
     # On a lattice, radii that should be equal differ by the rounding of the points. Treat them as equal.
     noise = 2 * torch.finfo(points.dtype).eps * float(np.abs(coordinates).max(initial=0.0))
     levels = []
-    values = np.full(cells.shape[1], np.nan)
+    values = _circumspheres(coordinates, cells)[1] if len(cells) > 1 else np.zeros(cells.shape[1])
     while len(cells) > 1:
-        _, radius = _circumspheres(coordinates, cells)
-        values = np.where(np.isnan(values), radius, values)
         levels.append((cells, values))
         cells, values = _faces_of(coordinates, cells, values, noise)
     return points, noise, levels[::-1]
 
 
 def _faces_of(coordinates: _Array, cells: _Array, values: _Array, noise: float) -> tuple[_Array, _Array]:
-    """The faces of the cells, and their filtration values where a cell has a vertex inside the smallest sphere of the face.
+    """The faces of the cells, and their filtration values.
 
-    Such a face appears with the first of its cells. The others are NaN: they appear at the radius of their own sphere.
+    A face appears at the radius of its smallest sphere, unless a vertex of a cell is inside: then with the first of its cells.
     """
     rows, count = cells.shape
     below = unique(faces(torch.from_numpy(cells))).numpy()
@@ -123,7 +121,7 @@ def _faces_of(coordinates: _Array, cells: _Array, values: _Array, noise: float) 
     hidden = np.zeros(below.shape[1], dtype=bool)
     hidden[position[inside]] = True
     # Never later than one of its cells, despite rounding.
-    return below, np.where(hidden | (first < radius), first, np.nan)
+    return below, np.where(hidden, first, np.minimum(first, radius))
 
 
 def _positions(sorted_columns: _Array, columns: _Array) -> _Array:
