@@ -18,7 +18,7 @@ from ..convert.trimesh import Part, assemble
 from .formats import File
 
 _Array = np.ndarray[Any, Any]
-_LONGEST = 100  # characters of a number
+_Rows = tuple[list[int], list[bytes]]  # numbers of lines, and what follows their keyword
 
 
 def read_obj(file: File, *, merge: bool = True, dtype: torch.dtype | None = None) -> Complex:
@@ -31,11 +31,20 @@ def parse_obj(content: bytes) -> Part:
     content = content.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\0" in content:
         raise ValueError("file is binary, but OBJ is a text format.")
-    content = re.sub(rb"\\\n", b" ", content)  # line continuations
-    starts, vertices = _vertices(content)
-    polygons = _elements(content, b"f", starts)
+    if b"#" in content:
+        content = re.sub(rb"#[^\n]*", b"", content)
+    lines = content.replace(b"\\\n", b" ").split(b"\n")  # a backslash continues a line
+    found: dict[bytes, _Rows] = {keyword: ([], []) for keyword in (b"v", b"f", b"l")}
+    for number, line in enumerate(lines):
+        words = line.split(None, 1)
+        if len(words) == 2 and words[0] in found:
+            numbers, texts = found[words[0]]
+            numbers.append(number)
+            texts.append(words[1])
+    starts, vertices = _vertices(found[b"v"])
+    polygons = _elements(found[b"f"], starts, "face", 3)
     triangles = [np.stack([p[:, :1].repeat(p.shape[1] - 2, 1), p[:, 1:-1], p[:, 2:]]).reshape(3, -1) for p in polygons]
-    edges = [np.stack([line[:, :-1], line[:, 1:]]).reshape(2, -1) for line in _elements(content, b"l", starts)]
+    edges = [np.stack([line[:, :-1], line[:, 1:]]).reshape(2, -1) for line in _elements(found[b"l"], starts, "line", 2)]
     return Part(
         vertices,
         np.concatenate([np.empty((2, 0), np.int64), *edges], axis=1),
@@ -43,45 +52,44 @@ def parse_obj(content: bytes) -> Part:
     )
 
 
-def _vertices(content: bytes) -> tuple[_Array, _Array]:
-    """Offsets of the vertex lines, and coordinates ``[V, 3]``. A weight or a color may follow the coordinates."""
-    matches = list(re.finditer(rb"^[ \t]*v[ \t]+([^\r\n#]*)", content, re.MULTILINE))
-    if not matches:
+def _vertices(rows: _Rows) -> tuple[_Array, _Array]:
+    """Lines of the vertices, and coordinates ``[V, 3]``. A weight or a color may follow the coordinates."""
+    numbers, texts = rows
+    if not texts:
         raise ValueError("file holds no vertices: truncated, or not an OBJ file.")
-    words = [word for match in matches for word in match[1].split()[:3]]
+    words = [word for text in texts for word in text.split(None, 3)[:3]]
     try:
-        coordinates = _array(words).astype(np.float64)
+        coordinates = _numbers(float, words)
     except ValueError:
         coordinates = np.empty(0)
-    if len(coordinates) != 3 * len(matches):
+    if len(coordinates) != 3 * len(texts):
         raise ValueError("every vertex must have three coordinates.")
-    return np.array([match.start() for match in matches]), coordinates.reshape(-1, 3)
+    return np.array(numbers), coordinates.reshape(-1, 3)
 
 
-def _array(words: list[bytes]) -> _Array:
-    """An array of words, all of which take the space of the longest."""
-    if max(map(len, words), default=0) > _LONGEST:
-        raise ValueError("too long for a number")
-    return np.array(words, dtype=np.bytes_)
+def _numbers(type: type[int] | type[float], words: list[bytes]) -> _Array:
+    if b"_" in b" ".join(words):
+        raise ValueError("Python accepts 1_0 as a number, the format does not")
+    return np.fromiter(map(type, words), np.int64 if type is int else np.float64)
 
 
-def _elements(content: bytes, name: bytes, starts: _Array) -> list[_Array]:
+def _elements(rows: _Rows, starts: _Array, name: str, least: int) -> list[_Array]:
     """Faces or lines, grouped by number of vertices: arrays ``[n, number of vertices]`` of indices from 0."""
-    matches = list(re.finditer(rb"^[ \t]*" + name + rb"[ \t]+([^\r\n#]*)", content, re.MULTILINE))
-    # Texture and normal indices follow a slash.
-    entries = [re.sub(rb"/\S*", b"", match[1]).split() for match in matches]
-    least = 3 if name == b"f" else 2
+    lines, texts = np.array(rows[0], np.int64), b"\n".join(rows[1])
+    if b"/" in texts:  # texture and normal indices follow a slash
+        texts = re.sub(rb"/\S*", b"", texts)
+    entries = [text.split() for text in texts.split(b"\n")] if len(lines) else []
     sizes = np.array([len(entry) for entry in entries])
     if len(sizes) and sizes.min() < least:
-        raise ValueError(f"every {'face' if name == b'f' else 'line'} must have at least {least} vertices, got {sizes.min()}.")
+        raise ValueError(f"every {name} must have at least {least} vertices, got {sizes.min()}.")
     found = []
     for size in np.unique(sizes):
         chosen = np.flatnonzero(sizes == size)
         try:
-            numbers = _array([word for i in chosen for word in entries[i]]).astype(np.int64).reshape(len(chosen), -1)
-        except ValueError:
+            numbers = _numbers(int, [word for i in chosen.tolist() for word in entries[i]]).reshape(len(chosen), -1)
+        except (ValueError, OverflowError):
             raise ValueError("faces and lines must consist of vertex numbers.") from None
-        before = np.searchsorted(starts, [matches[i].start() for i in chosen])[:, None]
+        before = np.searchsorted(starts, lines[chosen])[:, None]
         indices = np.where(numbers < 0, numbers + before, numbers - 1)
         bad = numbers[(numbers == 0) | (indices < 0) | (indices >= len(starts))]
         if len(bad):
