@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
 import torch
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eulerscan as es
@@ -63,6 +65,21 @@ def counted(complex: es.Complex, directions: torch.Tensor, thresholds: torch.Ten
 
 
 seeds = st.integers(0, 2**32 - 1)
+
+
+def drawn(**strategies):
+    """``hypothesis.given`` for tests of a kernel. Few examples with Triton, whose interpreter takes a good part of a second each."""
+
+    def decorate(test):
+        many, few = given(**strategies)(test), settings(max_examples=4)(given(**strategies)(test))
+
+        @functools.wraps(many)
+        def run(*arguments, **named):
+            (few if named["kernel"] == "triton" else many)(*arguments, **named)
+
+        return run
+
+    return decorate
 
 
 @st.composite

@@ -5,19 +5,22 @@ import math
 import numpy as np
 import pytest
 import torch
-from drawing import batches, directions_for, random_complex, seeds
-from hypothesis import given
+from drawing import batches, directions_for, drawn, random_complex, seeds
 from hypothesis import strategies as st
 from numba import njit
 
 import eulerscan as es
 from eulerscan import testing
+from eulerscan.kernels import choice, portable, reference
 from eulerscan.kernels import operation as kernels
-from eulerscan.kernels import portable, reference
 from eulerscan.kernels.cpu.moments import make_bins, num_nonzero
 from eulerscan.kernels.cpu.windows import make_grid
 
 KERNELS = {"eager": kernels.ect, "operation": torch.ops.eulerscan.ect, "portable": portable.ect}
+if choice.has_triton():
+    import interpreter
+
+    KERNELS["triton"] = interpreter.ect
 SCALES = [3.0, 40.0, 900.0, 1e5]
 
 
@@ -40,7 +43,7 @@ def values_and_gradients(kernel, tensors, layout):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("scale", SCALES)
-@given(complex=batches(weighted=True), num_directions=st.integers(1, 19), num_thresholds=st.integers(1, 37))
+@drawn(complex=batches(weighted=True), num_directions=st.integers(1, 19), num_thresholds=st.integers(1, 37))
 def test_values_and_all_gradients_equal_the_reference(kernel, scale, complex, num_directions, num_thresholds):
     thresholds = es.thresholds(num_thresholds, 1.3, dtype=torch.float64)
     given_ = arguments(complex, num_directions, thresholds, scale)
@@ -53,7 +56,7 @@ def test_values_and_all_gradients_equal_the_reference(kernel, scale, complex, nu
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@given(complex=batches(weighted=True), seed=seeds, scale=st.sampled_from([*SCALES, math.inf]))
+@drawn(complex=batches(weighted=True), seed=seeds, scale=st.sampled_from([*SCALES, math.inf]))
 def test_uneven_thresholds_equal_the_reference(kernel, complex, seed, scale):
     rng = np.random.default_rng(seed)
     thresholds = torch.tensor(np.sort(np.concatenate([rng.normal(size=9), rng.normal(size=4) * 1e-4, [-50, 50, 50]])))
@@ -75,7 +78,7 @@ def test_the_exact_transform_has_gradients_in_its_weights_alone(kernel):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@given(complex=batches(lattice=True), seed=seeds)
+@drawn(complex=batches(lattice=True), seed=seeds)
 def test_ties_give_a_subgradient_that_no_order_changes(kernel, complex, seed):
     """Equal heights everywhere: the gradient must not depend on how vertices of a simplex or simplices are listed."""
     directions = torch.eye(complex.dim, dtype=torch.float64)

@@ -5,15 +5,18 @@ import math
 import numpy as np
 import pytest
 import torch
-from drawing import batches, directions_for, random_complex, seeds
-from hypothesis import given
+from drawing import batches, directions_for, drawn, random_complex, seeds
 from hypothesis import strategies as st
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.kernels import operation, portable, reference
+from eulerscan.kernels import choice, operation, portable, reference
 
 KERNELS = {"eager": operation.ect, "operation": torch.ops.eulerscan.ect, "portable": portable.ect}
+if choice.has_triton():
+    import interpreter
+
+    KERNELS["triton"] = interpreter.ect
 NAMES = ("result", "heights", "thresholds", "scale", "weights")
 
 
@@ -51,7 +54,7 @@ def cell_complexes(draw):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("scale", [3.0, 900.0, math.inf])
-@given(complex=st.one_of(batches(weighted=True), cell_complexes()), width=st.integers(1, 19), seed=seeds)
+@drawn(complex=st.one_of(batches(weighted=True), cell_complexes()), width=st.integers(1, 19), seed=seeds)
 def test_values_and_all_gradients_equal_the_reference(kernel, scale, complex, width, seed):
     given_ = arguments(complex, width, scale, seed=seed)
     expected = values_and_gradients(reference.ect, *given_)
@@ -61,7 +64,7 @@ def test_values_and_all_gradients_equal_the_reference(kernel, scale, complex, wi
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@given(complex=cell_complexes(), num_directions=st.integers(1, 9))
+@drawn(complex=cell_complexes(), num_directions=st.integers(1, 9))
 def test_cells_have_the_sign_of_their_dimension_in_directions_too(kernel, complex, num_directions):
     packed, directions = complex.packed, directions_for(complex, num_directions)
     inputs = (packed.points, directions, es.thresholds(9, 3.0, dtype=torch.float64), torch.tensor(6.0, dtype=torch.float64))
@@ -71,7 +74,7 @@ def test_cells_have_the_sign_of_their_dimension_in_directions_too(kernel, comple
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("scale", [9.0, math.inf])
-@given(complex=batches(weighted=True), num_directions=st.integers(1, 19), seed=seeds)
+@drawn(complex=batches(weighted=True), num_directions=st.integers(1, 19), seed=seeds)
 def test_directions_of_each_complex_equal_the_reference(kernel, scale, complex, num_directions, seed):
     packed, generator = complex.packed, torch.Generator().manual_seed(seed)
     shape = (complex.num_complexes, num_directions, complex.dim)

@@ -1,25 +1,27 @@
 """The transform as a torch operator with several implementations, all with the signature of :mod:`.layout`.
 
-``eulerscan::ect`` traces, compiles and differentiates like the operators of torch. It runs :mod:`.cpu` on the CPU and
-:mod:`.portable` elsewhere; both must equal :mod:`.reference`. The operator has no rules for forward mode and torch.func, so
-there :func:`ect` calls the portable implementation, and under vmap the reference.
+``eulerscan::ect`` traces, compiles and differentiates like the operators of torch. It runs :mod:`.cpu` on the CPU, :mod:`.triton` on
+GPUs and :mod:`.portable` elsewhere (:mod:`.choice`); all must equal :mod:`.reference`. The operator has no rules for forward mode and
+torch.func, so there :func:`ect` calls the portable implementation, and under vmap the reference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from .._torch_internals import apply_directly, is_forward_mode, is_func_active, is_recording, is_vmapped, is_wrapped
 from . import portable, reference
+from .choice import forced, kernel_for
 from .layout import heights_of, levels
 
 if TYPE_CHECKING:
     from .cpu import problem as cpu
+    from .triton import problem as gpu
 
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 PLAIN_TYPES = (Tensor, torch.nn.Parameter)  # subclasses may be fake tensors without values
@@ -67,7 +69,7 @@ def coefficients(
         found: tuple[Tensor, Tensor] = _cpu().coefficients(points, directions, weights, *layout)
         return found
     heights = heights_of(points, directions, offsets)
-    return heights, portable.collapse(heights, list(levels(weights, *layout)))
+    return heights, portable.collapse(heights, list(levels(weights, *layout, num_points=len(points))))
 
 
 def _is_traced(tensor: Tensor) -> bool:
@@ -95,7 +97,7 @@ def _in_torch(*inputs: Any) -> Tensor:
     scale = _as_tensor(scale, points)
     if is_vmapped(scale):  # its value cannot be read, so it is assumed to be finite
         points, thresholds, scale = points * scale, thresholds * scale, _as_tensor(1.0, points)
-    else:
+    elif scale.is_cpu:
         _check_scale(scale.item())
     tensors = (points, directions, thresholds, scale, weights)
     mapped = any(tensor is not None and is_vmapped(tensor) for tensor in tensors)
@@ -120,14 +122,51 @@ def _backward(gradient: Tensor, *arguments: Any) -> Gradients:
 
 def _prepare(
     points: Tensor, directions: Tensor | None, thresholds: Tensor, scale: Tensor | float, *others: Any, keep: bool = False
-) -> cpu.Problem | portable.Problem:
+) -> cpu.Problem | gpu.Problem | portable.Problem | ReferenceProblem:
     """The checked problem for the device of the points, for one pass or, with ``keep``, for forward and backward."""
-    value = float(scale.item() if isinstance(scale, Tensor) else scale)  # the dtype the kernels are compiled for
-    _check_scale(value)
-    if points.is_cpu:
+    kernel = "cpu" if points.is_cpu and forced.kernel is None else kernel_for(points.device)
+    if kernel == "cpu":
+        value = float(scale.item() if isinstance(scale, Tensor) else scale)  # the dtype the kernels are compiled for
+        _check_scale(value)
         problem: cpu.Problem = _cpu().prepare(points, directions, thresholds, value, *others, keep=keep)
         return problem
-    return portable.Problem((points, directions, thresholds, _as_tensor(scale, points), *others))
+    if not isinstance(scale, Tensor) or scale.is_cpu:  # on another device, an invalid scale gives NaN
+        _check_scale(scale.item() if isinstance(scale, Tensor) else scale)
+    inputs = (points, directions, thresholds, _as_tensor(scale, points), *others)
+    if kernel == "triton":
+        on_gpu: gpu.Problem = _triton().Problem(*inputs)
+        return on_gpu
+    return portable.Problem(inputs) if kernel == "portable" else ReferenceProblem(inputs)
+
+
+class ReferenceProblem(NamedTuple):
+    """Both passes by the reference, for comparisons."""
+
+    inputs: tuple[Any, ...]
+
+    def transform(self) -> Tensor:
+        """``[B, T, H]``."""
+        with torch.no_grad():
+            return reference.ect(*self.inputs)
+
+    def differentiate(self, gradient: Tensor, needs: Sequence[bool]) -> list[Tensor | None]:
+        """Gradients of points, directions, thresholds, scale and weights, ``None`` where not needed."""
+        tensors = zip(self.inputs[:5], needs, strict=True)
+        leaves = [None if t is None else t.detach().requires_grad_(needed) for t, needed in tensors]
+        with torch.enable_grad():
+            result = reference.ect(*leaves, *self.inputs[5:])  # type: ignore[arg-type]
+        wanted = [leaf for leaf in leaves if leaf is not None and leaf.requires_grad]
+        found = iter(
+            torch.autograd.grad(result, wanted, gradient, materialize_grads=True)
+            if result.requires_grad
+            else [torch.zeros_like(leaf) for leaf in wanted]
+        )
+        return [next(found) if leaf is not None and leaf.requires_grad else None for leaf in leaves]
+
+    @property
+    def is_current(self) -> bool:
+        """Always: torch manages the memory."""
+        return True
 
 
 def _check_scale(value: float) -> None:
@@ -140,6 +179,14 @@ def _check_scale(value: float) -> None:
 def _cpu() -> Any:
     """Import numba with the first transform, not with the library."""
     from .cpu import problem
+
+    return problem
+
+
+@cache
+def _triton() -> Any:
+    """Import triton with the first transform on a GPU."""
+    from .triton import problem
 
     return problem
 

@@ -1,25 +1,26 @@
 """The fast algorithm in torch operations: any device, any order of derivatives.
 
 A simplex has the height of its top vertex, so it needs no sigmoid of its own: it adds its sign to the coefficient of that
-vertex. A sigmoid differs from 0 and 1 only near its height, so it is evaluated on a window of thresholds; the rest is
-one jump and a cumulative sum.
+vertex. On the CPU a sigmoid, which differs from 0 and 1 only near its height, is evaluated on a window of thresholds; the rest is
+one jump and a cumulative sum. Other devices evaluate it everywhere, since the host would have to wait for the size of the windows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from .._validation import ascending_error
-from .layout import Level, heights_of, levels
+from .layout import Level, check_inputs, heights_of, levels
 
 SATURATION = {torch.float32: 17.0, torch.float64: 37.0}
 """Beyond this argument a sigmoid is 0 or 1, up to rounding in its dtype."""
 
-MAX_ENTRIES = 1 << 24  # of an intermediate tensor; directions are processed in blocks of that size
+MAX_ENTRIES = 1 << 24  # of an intermediate tensor; directions and vertices are processed in blocks of that size
 
 
 def ect(
@@ -34,34 +35,105 @@ def ect(
     dims: Sequence[int] | None = None,
 ) -> Tensor:
     """Euler characteristic transform ``[B, T, H]``. The arguments are those of :mod:`.layout`."""
-    if not bool(torch.isfinite(thresholds).all()) or bool((thresholds[1:] < thresholds[:-1]).any()):
-        raise ascending_error(thresholds)
-    parts = list(levels(weights, simplices, offsets, rows, dims))
-    largest = max(len(points) * len(thresholds), *(level.vertices.numel() for level in parts))
-    block_size = max(1, MAX_ENTRIES // max(1, largest))
-    num_complexes = offsets.shape[1] - 1
-    if directions is None:
-        heights = iter(torch.split(points, block_size, dim=1))
-    else:
-        blocks = torch.split(directions, block_size, dim=-2)
-        heights = (heights_of(points, block, offsets) for block in blocks)  # one at a time
-    return torch.cat([_block(block, thresholds, scale, parts, num_complexes) for block in heights], dim=1)
+    _check_thresholds(thresholds)
+    parts = list(levels(weights, simplices, offsets, rows, dims, num_points=len(points)))
+    by_windows, num_complexes = points.is_cpu, offsets.shape[1] - 1
+    curves = []
+    for block in _blocks(points, directions, thresholds, parts):
+        heights = points[:, block] if directions is None else heights_of(points, directions[..., block, :], offsets)
+        coefficients = collapse(heights.detach(), parts)  # [V, T]
+        evaluate = _by_windows if by_windows else _everywhere
+        curves.append(evaluate(heights, coefficients, thresholds, scale, parts[0], num_complexes))
+    return torch.cat(curves, dim=1)
 
 
-class Problem(NamedTuple):
-    """The arguments of both passes."""
+class Problem:
+    """The arguments of both passes, which evaluate sigmoids everywhere, block by block, so that memory is bounded."""
 
-    inputs: tuple[Any, ...]
+    def __init__(self, inputs: tuple[Any, ...]) -> None:
+        points, directions, thresholds, scale, weights, simplices, offsets, *others = inputs
+        check_inputs(points, directions, thresholds, weights, simplices, offsets, *others)
+        _check_thresholds(thresholds)
+        self.points, self.directions, self.thresholds, self.weights = points, directions, thresholds, weights
+        self.scale: Tensor = scale
+        self.layout = (simplices, offsets, *others)
 
     def transform(self) -> Tensor:
         """``[B, T, H]``."""
-        return ect(*self.inputs)
+        offsets, parts = self.layout[1], self._levels
+        curves = []
+        with torch.no_grad():
+            for block in _blocks(self.points, self.directions, self.thresholds, parts):
+                heights = heights_of(*self._in_block(block), offsets)
+                coefficients = collapse(heights, parts)
+                num_complexes = offsets.shape[1] - 1
+                curves.append(_everywhere(heights, coefficients, self.thresholds, self.scale, parts[0], num_complexes))
+            return torch.cat(curves, dim=1)
 
     def differentiate(self, gradient: Tensor, needs: Sequence[bool]) -> list[Tensor | None]:
         """Gradients of points, directions, thresholds, scale and weights, ``None`` where not needed."""
-        tensors, layout = self.inputs[:5], self.inputs[5:]
-        leaves = [None if t is None else t.detach().requires_grad_(needed) for t, needed in zip(tensors, needs, strict=True)]
-        return differentiate(gradient, leaves, layout, create_graph=False)
+        tensors = (self.points, self.directions, self.thresholds, self.scale, self.weights)
+        # Sums over many blocks.
+        found = [
+            torch.zeros_like(t) if needed and t is not None else None for t, needed in zip(tensors, needs, strict=True)
+        ]
+        for block in _blocks(self.points, self.directions, self.thresholds, self._levels):
+            self._differentiate_block(gradient[:, block], block, found)
+        return found
+
+    @cached_property
+    def _levels(self) -> list[Level]:
+        """Without gradients. For edges and triangles together the host waits for their numbers, once."""
+        weights = None if self.weights is None else self.weights.detach()
+        return list(levels(weights, *self.layout, num_points=len(self.points)))
+
+    def _in_block(self, block: slice) -> tuple[Tensor, Tensor | None]:
+        """Points and directions of a block."""
+        if self.directions is None:
+            return self.points[:, block].detach(), None
+        return self.points.detach(), self.directions[..., block, :].detach()
+
+    def _differentiate_block(self, gradient: Tensor, block: slice, found: list[Tensor | None]) -> None:
+        """Add the gradients of some directions, given those of their curves."""
+        of_points, of_directions, of_thresholds, of_scale, of_weights = found
+        parts, owner = self._levels, self._levels[0].owner
+        points, directions = self._in_block(block)
+        with torch.enable_grad():
+            points.requires_grad_(of_points is not None)
+            if directions is not None:
+                directions.requires_grad_(of_directions is not None)
+            leaves = [level.weights if level.weights is None else level.weights.detach() for level in parts]
+            for leaf in leaves if of_weights is not None else ():
+                assert leaf is not None
+                leaf.requires_grad_()
+            heights = heights_of(points, directions, self.layout[1])
+            weighted = [level._replace(weights=leaf) for level, leaf in zip(parts, leaves, strict=True)]
+            coefficients = collapse(heights.detach(), weighted)
+            upstream = [torch.zeros_like(heights), torch.zeros_like(heights)]
+            thresholds, scale = (t.detach().requires_grad_() for t in (self.thresholds, self.scale))
+            for rows in _rows(heights, thresholds):
+                pair = [t[rows].detach().requires_grad_() for t in (heights, coefficients)]
+                risen = pair[1].unsqueeze(-1) * _sigmoids(pair[0], thresholds, scale)
+                own = gradient.index_select(0, owner[rows])
+                slopes = torch.autograd.grad(risen, (*pair, thresholds, scale), own, materialize_grads=True)
+                upstream[0][rows], upstream[1][rows] = slopes[0], slopes[1]
+                if of_thresholds is not None:
+                    of_thresholds += slopes[2]
+                if of_scale is not None:
+                    of_scale += slopes[3]
+            pairs = [(t, g) for t, g in zip((heights, coefficients), upstream, strict=True) if t.requires_grad]
+            targets = [t for t in (points, directions, *leaves) if t is not None and t.requires_grad]
+            if not pairs or not targets:
+                return
+            outputs, gradients = zip(*pairs, strict=True)
+            slopes = torch.autograd.grad(outputs, targets, gradients, materialize_grads=True)
+        added = iter(slopes)
+        if of_points is not None:
+            (of_points[:, block] if directions is None else of_points).add_(next(added))
+        if of_directions is not None:
+            of_directions[..., block, :] = next(added)
+        if of_weights is not None:
+            of_weights += torch.cat(list(added))
 
     @property
     def is_current(self) -> bool:
@@ -86,16 +158,62 @@ def differentiate(
     return [next(found) if tensor is not None and tensor.requires_grad else None for tensor in inputs]
 
 
-def _block(heights: Tensor, thresholds: Tensor, scale: Tensor, parts: list[Level], num_complexes: int) -> Tensor:
-    """The curves ``[B, T, H]`` of some directions, given the heights ``[V, T]`` of the vertices."""
-    coefficients = collapse(heights.detach(), parts)  # [V, T]
+def _check_thresholds(thresholds: Tensor) -> None:
+    """On the CPU. Elsewhere the host would wait, and invalid thresholds give NaN."""
+    if thresholds.is_cpu and (
+        not bool(torch.isfinite(thresholds).all()) or bool((thresholds[1:] < thresholds[:-1]).any())
+    ):
+        raise ascending_error(thresholds)
+
+
+def _blocks(points: Tensor, directions: Tensor | None, thresholds: Tensor, parts: list[Level]) -> Iterator[slice]:
+    """Directions in blocks, at least one, perhaps empty."""
+    count = points.shape[1] if directions is None else directions.shape[-2]
+    largest = max(len(points) * len(thresholds), *(level.vertices.numel() for level in parts))
+    size = max(1, MAX_ENTRIES // max(1, largest))
+    for start in range(0, max(1, count), size):
+        yield slice(start, min(count, start + size))
+
+
+def _rows(heights: Tensor, thresholds: Tensor) -> Iterator[slice]:
+    """Vertices in blocks."""
+    size = max(1, MAX_ENTRIES // max(1, heights.shape[1] * len(thresholds)))
+    for start in range(0, len(heights), size):
+        yield slice(start, start + size)
+
+
+def _everywhere(
+    heights: Tensor, coefficients: Tensor, thresholds: Tensor, scale: Tensor, vertices: Level, num_complexes: int
+) -> Tensor:
+    """The curves ``[B, T, H]`` of some directions, given heights and coefficients ``[V, T]``: no value is read."""
+    result = heights.new_zeros(num_complexes, heights.shape[1], len(thresholds))
+    for rows in _rows(heights, thresholds):
+        risen = coefficients[rows].unsqueeze(-1) * _sigmoids(heights[rows], thresholds, scale)
+        result = result.index_add(0, vertices.owner[rows], risen)
+    invalid = ~torch.isfinite(thresholds).all() | (thresholds[1:] < thresholds[:-1]).any() | ~(scale > 0)
+    return torch.where(invalid, torch.nan, result)
+
+
+def _sigmoids(heights: Tensor, thresholds: Tensor, scale: Tensor) -> Tensor:
+    """``[V, T, H]``: the share of a vertex that lies below each threshold. An infinite scale gives steps, without a gradient."""
+    exact = torch.isinf(scale)
+    most = torch.finfo(heights.dtype).max
+    above = (thresholds - heights.unsqueeze(-1)).clamp(-most, most)  # finite, so that infinite heights have a gradient of 0
+    steps = torch.where(above.isnan(), above, (above >= 0).to(above.dtype))
+    return torch.where(exact, steps.detach(), torch.sigmoid(torch.where(exact, 1.0, scale) * above))
+
+
+def _by_windows(
+    heights: Tensor, coefficients: Tensor, thresholds: Tensor, scale: Tensor, vertices: Level, num_complexes: int
+) -> Tensor:
+    """The same, where it costs nothing to read values."""
     num_directions, num_thresholds = heights.shape[1], len(thresholds)
 
     # A vertex with coefficient zero adds nothing to the curves, but its weights may still need gradients.
-    wanted = coefficients != 0 if parts[0].weights is None else torch.ones_like(heights, dtype=torch.bool)
+    wanted = coefficients != 0 if vertices.weights is None else torch.ones_like(heights, dtype=torch.bool)
     vertex, direction = wanted.nonzero(as_tuple=True)
     height, coefficient = heights[vertex, direction], coefficients[vertex, direction]
-    curve = parts[0].owner[vertex] * num_directions + direction
+    curve = vertices.owner[vertex] * num_directions + direction
 
     is_smooth = not bool(torch.isinf(scale))
     with torch.no_grad():
@@ -117,7 +235,7 @@ def _block(heights: Tensor, thresholds: Tensor, scale: Tensor, parts: list[Level
         result = result.index_add(0, curve[entry] * num_thresholds + threshold, coefficient[entry] * sigmoid)
     result = result.view(num_complexes, num_directions, num_thresholds)
     nan = torch.where(heights.isnan(), heights, 0.0).square()  # squared, so that its gradient is NaN too
-    return result + heights.new_zeros(num_complexes, num_directions).index_add(0, parts[0].owner, nan).unsqueeze(-1)
+    return result + heights.new_zeros(num_complexes, num_directions).index_add(0, vertices.owner, nan).unsqueeze(-1)
 
 
 def collapse(heights: Tensor, parts: list[Level]) -> Tensor:
