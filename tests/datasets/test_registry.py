@@ -6,7 +6,8 @@ from eulerscan.cli import data as command
 from eulerscan.datasets import registry
 from eulerscan.datasets.manifolds import manifolds
 
-NAMES = "letter-low letter-med letter-high bzr cox2 dhfr mnist mnist-superpixels modelnet40 cells digits manifolds"
+NAMES = "letter-low letter-med letter-high bzr cox2 dhfr mnist mnist-superpixels modelnet40 cells "
+NAMES += "wings trilobites gorillas apes vertebrae macaques digits manifolds"
 
 
 def test_the_names_are_those_of_the_design():

@@ -1,4 +1,4 @@
-"""Labeled shapes: the data sets of the paper, and two that need no files.
+"""Labeled shapes by name: the data sets of the paper, cells, bones and wings, and two that need no files.
 
 dataset = es.datasets.load("letter-low")
 for shapes, labels in dataset.loader("train", batch_size=32, shuffle=True):
