@@ -22,7 +22,8 @@ ROOMS = (
         "_storage",
         "_tables",
     ),  # private helpers
-    *("kernels", "complexes", "directions", "rotations", "grid", "functional", "variants", "config", "local"),  # core
+    *("kernels", "complexes", "directions", "rotations", "harmonics"),
+    *("grid", "functional", "variants", "config", "local"),  # core
     *("convert", "io"),  # shapes in and out
     *("nn", "fitting", "datasets", "training"),  # learn
     *("analysis", "bulk", "sklearn", "plot", "explorer", "testing", "paper", "cli"),  # use
@@ -34,6 +35,7 @@ SHARED_NAMES = {
     "config": "frozen dataclasses of settings: of a transform, and of a run",
     "directions": "unit vectors, and fitting them",
     "distances": "computing, drawing and printing them",
+    "harmonics": "of a direction, and the model on them",
     "groups": "testing and drawing them",
     "evidence": "computing it, drawing it, and the command",
     "images": "objects of Pillow, and files",

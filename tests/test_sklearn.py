@@ -10,7 +10,7 @@ import torch
 from drawing import random_complex
 
 import eulerscan as es
-from eulerscan import testing
+from eulerscan import rotations, testing
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from eulerscan.sklearn import SHAPES_AT_ONCE, ECTTransformer
-from eulerscan.variants import VARIANTS
+from eulerscan.variants import VARIANTS, power_spectrum
 
 
 @pytest.fixture
@@ -75,6 +75,25 @@ def test_the_features_are_the_transform_direction_after_direction(rng):
     assert step.get_feature_names_out()[[0, 6, 7, 34]].tolist() == ["ect_d0_t0", "ect_d0_t6", "ect_d1_t0", "ect_d4_t6"]
     np.testing.assert_array_equal(step.directions_, directions.numpy())
     np.testing.assert_array_equal(step.thresholds_, thresholds.numpy())
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_a_spectrum_does_not_change_under_rotation(dim, rng):
+    points = rng.normal(size=(4, 10, dim))
+    rotation = rotations.random(1, dim, torch.Generator().manual_seed(0))[0].numpy()
+    step = ECTTransformer(300 if dim == 3 else 33, 7, scale=6.0, spectrum=True).fit(points)
+    features = step.transform(points)
+    np.testing.assert_allclose(step.transform(points @ rotation.T), features, rtol=1e-3, atol=1e-3)
+    assert step.directions_.shape == (325 if dim == 3 else 33, dim)
+    assert features.shape == (4, (13 if dim == 3 else 17) * 7)
+    names = step.get_feature_names_out()
+    assert len(names) == features.shape[1]
+    assert names[[0, 7]].tolist() == ["ect_l0_t0", "ect_l1_t0"]
+    grid = torch.from_numpy(step.directions_), torch.from_numpy(step.thresholds_)
+    curves = es.ect(es.as_complex(points).normalized("unit_ball"), *grid, scale=6.0)
+    np.testing.assert_allclose(features, power_spectrum(curves, grid[0]).sqrt().flatten(1).numpy())
+    channels = ECTTransformer(15, 4, variant="channels", spectrum=True).fit(points)
+    assert channels.transform(points).shape == (4, len(channels.get_feature_names_out()))
 
 
 @pytest.mark.parametrize("scale", [math.inf, 20.0])
@@ -329,6 +348,7 @@ def test_what_are_no_shapes_is_named(X, message):  # noqa: N803
         ({"radius": "quantile", "quantile": 95}, "quantile must be from 0 to 1, got 95"),
         ({"directions": "even"}, 'directions must be "uniform", "random" or an array'),
         ({"directions": np.ones((4, 2))}, r"of shape \[num_directions, 3\], got \[4, 2\]"),
+        ({"directions": "random", "spectrum": True}, "spectrum needs directions=\"uniform\".*got 'random' in dimension 3"),
         ({"dtype": "float16"}, 'dtype must be "float64" or "float32"'),
         ({"num_directions": 0}, "num_directions must be at least 1"),
         ({"num_thresholds": 0}, "num_thresholds must be at least 1"),

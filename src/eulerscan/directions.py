@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -104,6 +105,53 @@ def half_sphere(n: int, dim: int, *, device: Any = None, dtype: torch.dtype | No
         return fibonacci(2 * positive(n, "n"), device=device, dtype=dtype)[:n]
     half = uniform(n, dim, dtype=torch.float64)
     return torch.where(half[:, -1:] < 0, -half, half).to(device=device, dtype=_dtype(dtype))
+
+
+class Quadrature(NamedTuple):
+    """Directions ``[T, dim]`` and their weights ``[T]``, which are positive and have sum 1. See :func:`quadrature`."""
+
+    directions: Tensor
+    weights: Tensor
+
+
+def quadrature(degree: int, dim: int = 3, *, device: Any = None, dtype: torch.dtype | None = None) -> Quadrature:
+    """Directions with weights that integrate exactly: the weighted sum of a polynomial of this degree is its mean.
+
+    In space, the directions lie on rings whose heights are the nodes of Gauss and Legendre, ``degree // 2 + 1`` rings of
+    ``degree + 1`` directions. In the plane they are ``circle(degree + 1)``, with equal weights.
+
+    Coefficients of harmonics up to degree L are integrals of degree 2 L or more: see :func:`eulerscan.variants.power_spectrum`.
+
+    Args:
+        degree: Largest degree that is integrated exactly, 0 or more.
+        dim: 2 or 3.
+
+    Example:
+        >>> directions, weights = quadrature(4, dtype=torch.float64)
+        >>> directions.shape
+        torch.Size([15, 3])
+        >>> weights @ directions[:, 0] ** 4  # the mean of x ** 4 over the sphere is 1 / 5
+        tensor(0.2000, dtype=torch.float64)
+    """
+    count = quadrature_size(degree, dim)
+    like: dict[str, Any] = {"device": device, "dtype": _dtype(dtype)}
+    if dim == 2:
+        return Quadrature(circle(count, **like), torch.full((count,), 1 / count, **like))
+    num_rings, per_ring = degree // 2 + 1, degree + 1
+    nodes = np.polynomial.legendre.leggauss(num_rings)
+    up, weights = (torch.from_numpy(values).repeat_interleave(per_ring) for values in nodes)
+    around = circle(per_ring, device="cpu", dtype=torch.float64).repeat(num_rings, 1)
+    rings = torch.cat([(1 - up.square()).sqrt()[:, None] * around, up[:, None]], dim=1)
+    return Quadrature(rings.to(**like), (weights / weights.sum()).to(**like))
+
+
+def quadrature_size(degree: int, dim: int = 3) -> int:
+    """Number of directions of :func:`quadrature`."""
+    if isinstance(degree, bool) or not isinstance(degree, int) or degree < 0:
+        raise ValueError(f"degree must be an int, 0 or more, got {degree!r}.")
+    if dim not in (2, 3):
+        raise ValueError(f"dim must be 2 or 3 for a quadrature, got {dim}.")
+    return degree + 1 if dim == 2 else (degree // 2 + 1) * (degree + 1)
 
 
 def _cosine(quarters: Tensor, n: int) -> Tensor:

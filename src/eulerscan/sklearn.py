@@ -20,7 +20,8 @@ from .complexes import Complex, as_complex
 from .complexes.normalize import DivideBy, Normalize
 from .config import ECTConfig
 from .grid import with_margin
-from .variants import Variant
+from .harmonics import quadrature_degree
+from .variants import Variant, power_spectrum
 
 _base = require("sklearn.base", extra="sklearn")
 _parallel = require("sklearn.utils.parallel", extra="sklearn")
@@ -53,6 +54,10 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         variant: ``"ect"``; ``"sect"``, smoothed by integration; ``"superlevel"``, downward; or ``"channels"``, with vertices,
             edges and faces counted separately, up to the largest dimension in :meth:`fit`.
         derivative: Whether to take the difference of each curve from one threshold to the next.
+        spectrum: Whether to take norms of the harmonics over directions, which do not change if a shape is rotated: root of
+            :func:`~eulerscan.variants.power_spectrum`. In space the directions are those of the smallest
+            :func:`~eulerscan.directions.quadrature` with at least ``num_directions``. A soft ``scale`` makes the features
+            more invariant.
         normalize: ``"unit_ball"`` centers each shape and scales it to norm 1. Use ``"center"`` if size matters, and ``None`` if
             position does too; the radius is then in the units of the shapes, and ``radius="max"`` finds it.
         divide_by: Divide the transform of each shape by its number of ``"vertices"`` or ``"simplices"``, or by its largest
@@ -94,6 +99,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         scale: float = math.inf,
         variant: Variant = "ect",
         derivative: bool = False,
+        spectrum: bool = False,
         normalize: Normalize | None = "unit_ball",
         divide_by: DivideBy | None = None,
         directions: Any = "uniform",
@@ -109,6 +115,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         self.scale = scale
         self.variant = variant
         self.derivative = derivative
+        self.spectrum = spectrum
         self.normalize: Any = normalize
         self.divide_by = divide_by
         self.directions = directions
@@ -153,7 +160,10 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         return np.concatenate([np.empty((0, len(self._names())), dtype=self.dtype), *found])
 
     def get_feature_names_out(self, input_features: Any = None) -> _Array:
-        """Names of the features: ``ect_d3_t17`` is direction 3 at threshold 17, ``channels_s1_d3_t17`` of the edges."""
+        """Names of the features: ``ect_d3_t17`` is direction 3 at threshold 17, ``channels_s1_d3_t17`` of the edges.
+
+        With ``spectrum``, ``ect_l3_t17`` is degree 3.
+        """
         _validation.check_is_fitted(self)
         if hasattr(self, "n_features_in_"):
             _validation._check_feature_names_in(self, input_features)
@@ -163,7 +173,10 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         name = f"{self.variant}_derivative" if self.derivative else self.variant
         channels = range(self.config_.num_channels(self.dim_))
         kinds = [f"{name}_s{k}" for k in channels] if self.variant == "channels" else [name]
-        grid = [f"d{i}_t{j}" for i in range(len(self.directions_)) for j in range(len(self.thresholds_))]
+        count = len(self.directions_)
+        rows = [f"l{i}" for i in range(quadrature_degree(count, self.dim_) // 2 + 1)] if self.spectrum else None
+        rows = rows or [f"d{i}" for i in range(count)]
+        grid = [f"{row}_t{j}" for row in rows for j in range(len(self.thresholds_))]
         return [f"{kind}_{place}" for kind in kinds for place in grid]
 
     @property
@@ -223,7 +236,10 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         complex = self._complex(shapes, start, self.dim_)
         grid = (torch.from_numpy(self.directions_), torch.from_numpy(self.thresholds_))
         with torch.no_grad():
-            features: _Array = self.config_.transform(complex, *grid).flatten(1).numpy()
+            curves = self.config_.transform(complex, *grid)
+            if self.spectrum:
+                curves = power_spectrum(curves, grid[0]).sqrt()
+        features: _Array = curves.flatten(1).numpy()
         return features
 
     def _radius(self, norms: _Array) -> float:
@@ -244,6 +260,13 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         return float(self.radius)
 
     def _directions(self, count: int, dim: int) -> _Array:
+        if self.spectrum:
+            if not isinstance(self.directions, str) or self.directions != "uniform" or dim not in (2, 3):
+                raise ValueError(
+                    'spectrum needs directions="uniform" and shapes in the plane or in space, '
+                    f"got {self.directions!r} in dimension {dim}."
+                )
+            return spheres.quadrature(quadrature_degree(count, dim), dim, dtype=self._dtype).directions.numpy()
         if isinstance(self.directions, str):
             if self.directions == "uniform":
                 return spheres.uniform(count, dim, dtype=self._dtype).numpy()

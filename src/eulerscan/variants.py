@@ -1,4 +1,4 @@
-"""Variants of the transform: smooth (SECT), weighted (WECT), superlevel, derivative, per-dimension channels.
+"""Variants of the transform: smooth (SECT), weighted (WECT), superlevel, derivative, spectra, per-dimension channels.
 
 Each takes the arguments of :func:`ect` and is differentiable where it is.
 """
@@ -15,6 +15,7 @@ from torch import Tensor
 from .complexes import Complex, Shape, as_complex
 from .complexes.complex import Extend
 from .functional import downward, ect
+from .harmonics import coefficients, degrees, quadrature_degree
 
 Variant = Literal["ect", "sect", "superlevel", "channels"]
 
@@ -147,6 +148,41 @@ def direction_spectrum(transform: Tensor) -> Tensor:
     return magnitudes
 
 
+def power_spectrum(transform: Tensor, directions: Tensor, *, lag: int = 0) -> Tensor:
+    """Power of the transform in the harmonics of each degree over directions, which does not change under rotation.
+
+    Entry ``[b, n, j]`` is the sum, over the harmonics of degree n, of the squared coefficient at threshold ``j``. With a
+    ``lag`` it is cross-power, between thresholds ``j`` and ``j + lag``. In the plane harmonics are a Fourier series, in space
+    spherical harmonics (:mod:`eulerscan.harmonics`). The sum over degrees approaches the mean square over directions.
+
+    Invariance is exact for a transform without harmonics beyond the degree of the quadrature. The exact transform has all
+    of them; a smooth one, with a finite ``scale``, has few. Mirror images have the same power.
+
+    Args:
+        transform: ``[B, T, H]``, or of any other shape with directions and thresholds last. Center shapes first.
+        directions: ``[T, dim]``, those of :func:`directions.quadrature`.
+        lag: Number of thresholds from one factor to the other.
+
+    Returns:
+        ``[B, L + 1, H - lag]`` for the quadrature of degree 2 L.
+
+    Example:
+        >>> from eulerscan.directions import quadrature
+        >>> grid = quadrature(16, dtype=torch.float64).directions, torch.linspace(-1, 1, 9, dtype=torch.float64)
+        >>> shape, rotated = (torch.tensor([point], dtype=torch.float64) for point in ([0.5, 0.3, 0.1], [0.1, 0.5, 0.3]))
+        >>> one, other = (power_spectrum(ect(points, *grid, scale=4.0), grid[0]) for points in (shape, rotated))
+        >>> torch.allclose(one, other, rtol=1e-3, atol=1e-6)
+        True
+    """
+    if isinstance(lag, bool) or not isinstance(lag, int) or not 0 <= lag < transform.shape[-1]:
+        raise ValueError(f"lag must be an int from 0 to {transform.shape[-1] - 1}, got {lag!r}.")
+    found = coefficients(transform, directions)
+    products = found[..., : found.shape[-1] - lag] * found[..., lag:]
+    degree = quadrature_degree(*directions.shape) // 2
+    power = products.new_zeros(*products.shape[:-2], degree + 1, products.shape[-1])
+    return power.index_add(-2, degrees(degree, directions.shape[1]).to(products.device), products)
+
+
 def channels(
     shape: Shape,
     directions: Tensor,
@@ -197,7 +233,8 @@ def _only(complex: Complex, level: int) -> Complex:
     sign = -1 if level > 0 and complex.dims[level - 1] % 2 else 1
     own = sign * (complex.points.new_ones(counts[level]) if weights is None else weights[level])
     offsets = torch.zeros_like(complex.offsets)
-    offsets[[0, level]] = complex.offsets[[0, level]]
+    for kept in (0, level):  # not by a list of indices, which would be copied to the device
+        offsets[kept] = complex.offsets[kept]
     empty = complex.packed.simplices[:0]
     simplices = empty if level == 0 else complex.simplices[level - 1].reshape(-1)
     packed = own if level == 0 else torch.cat([own.new_zeros(counts[0]), own])

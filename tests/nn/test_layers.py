@@ -232,8 +232,8 @@ def test_the_representation_repeats_the_constructor():
     text = repr(es.ECTLayer(3, 8, 9, scale=50.0, normalize="unit_ball", divide_by="peak"))
     assert text == (
         "ECTLayer(dim=3, num_directions=8, num_thresholds=9, radius=1.1, scale=50.0, variant='ect', derivative=False, "
-        "normalize='unit_ball', divide_by='peak', max_dim=None, on_sphere=True, learn_directions=True, "
-        "learn_thresholds=False, learn_scale=False)"
+        "normalize='unit_ball', divide_by='peak', max_dim=None, on_sphere=True, rotate_directions=False, "
+        "learn_directions=True, learn_thresholds=False, learn_scale=False)"
     )
 
 

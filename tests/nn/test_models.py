@@ -6,12 +6,15 @@ from drawing import random_complex
 
 import eulerscan as es
 from eulerscan import directions
-from eulerscan.nn.models import ECTCNN, ECTMLP, ECTSVM, MODELS, ECTDeepSets, Ensemble
+from eulerscan.nn.models import ECTCNN, ECTMLP, ECTSVM, MODELS, ECTDeepSets, ECTHarmonics, Ensemble
 from eulerscan.training.config import ModelConfig
 
 
 def make(model, dim=3, num_classes=5, layer=None, **head):
     """A model on a layer with these options, in the unit ball by default."""
+    if model is ECTHarmonics:
+        quadrature = ECTHarmonics.initial_directions(dim, 3)
+        layer, head = {"directions": quadrature, "learn_directions": False} | (layer or {}), {"degree": 3} | head
     return model(es.ECTLayer(dim, **{"normalize": "unit_ball"} | (layer or {})), num_classes, **head)
 
 

@@ -7,6 +7,8 @@ from sklearn.svm import SVC
 
 import eulerscan as es
 from eulerscan.nn.models import ECTSVM
+from eulerscan.testing import assert_rotation_invariant
+from eulerscan.training.config import ModelConfig
 
 
 def clouds(num_classes, count=15, seed=0):
@@ -47,6 +49,21 @@ def test_the_spectrum_does_not_see_rotations_by_the_angle_between_directions():
     assert (plain(points.double() @ rotation.T) - plain(points.double())).abs().max() > 0.1
 
 
+def test_the_spectrum_in_space_does_not_see_rotations(generator):
+    shapes = torch.randn(20, 9, 3, generator=generator)
+    shapes[10:] *= torch.tensor([1.0, 0.5, 0.2])
+    directions = es.directions.quadrature(24, dtype=torch.float64).directions
+    layer = es.ECTLayer(3, num_thresholds=8, scale=6.0, directions=directions, normalize="unit_ball")
+    labels = (torch.arange(20) > 9).long()
+    model = ECTSVM(layer, 2, spectrum=True).fit(shapes, labels)
+    assert model.head.support.shape[1] == 13 * 8
+    assert_rotation_invariant(model, shapes, tolerance=0.15, generator=generator)  # standardized features of high degrees
+    with pytest.raises(AssertionError, match="depends on the rotation"):
+        assert_rotation_invariant(ECTSVM(layer, 2).fit(shapes, labels), shapes, tolerance=0.5, generator=generator)
+    made = ModelConfig("svm", num_directions=300, spectrum=True).build(3, 2)
+    assert made.layer.config.num_directions == 325
+
+
 def test_the_state_dict_holds_the_machine():
     points, labels = clouds(3)
     model = ECTSVM(es.ECTLayer(2), 3).fit(points, labels)
@@ -63,5 +80,7 @@ def test_bad_input():
         ECTSVM(es.ECTLayer(2), 4).fit(points, labels)
     with pytest.raises(ValueError, match="cost must be positive, got 0"):
         ECTSVM(es.ECTLayer(2), 3, cost=0)
-    with pytest.raises(ValueError, match="spectrum must be False unless shapes are in the plane, got dim=3"):
+    with pytest.raises(ValueError, match="spectrum must be False unless shapes are in the plane or in space, got dim=4"):
+        ECTSVM(es.ECTLayer(4), 3, spectrum=True)
+    with pytest.raises(ValueError, match="directions must be those of a quadrature, got 16"):
         ECTSVM(es.ECTLayer(3), 3, spectrum=True)

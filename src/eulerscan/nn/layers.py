@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .. import rotations
 from .._validation import positive
 from ..complexes import Shape, as_complex
 from ..complexes.normalize import DivideBy, Normalize
@@ -30,8 +31,8 @@ class ECTLayer(nn.Module):
 
     Args:
         dim: Dimension of the ambient space.
-        num_directions: T. Ignored if ``directions`` are given.
-        num_thresholds: H, evenly spaced in ``[-radius, radius]``.
+        num_directions: Number of directions, T. Ignored if ``directions`` are given.
+        num_thresholds: Number of thresholds, H, evenly spaced in ``[-radius, radius]``.
         radius: Largest height; a little more than the largest norm of a point.
         scale: Steepness of the sigmoid; ``math.inf`` for the exact transform, which has no gradient. Default: the sigmoid
             rises over one step of the grid.
@@ -40,6 +41,8 @@ class ECTLayer(nn.Module):
         on_sphere: Whether directions are normalized to unit length.
         learn_thresholds: Whether the thresholds are parameters. They stay in ascending order.
         learn_scale: Whether the scale is a parameter. It stays positive.
+        rotate_directions: Whether to rotate the directions at random in training, for each shape of a batch anew: the same as
+            rotating the shapes. Random numbers come from torch's global generator, as in dropout.
         normalize: ``"unit_ball"`` centers each shape at its centroid, which does not depend on the mesh, and scales it to
             largest norm 1; ``"center"`` only centers it; ``"vertices"`` is the unit ball about the mean of the vertices, as in
             the paper; ``None`` keeps the coordinates.
@@ -80,6 +83,7 @@ class ECTLayer(nn.Module):
         on_sphere: bool = True,
         learn_thresholds: bool = False,
         learn_scale: bool = False,
+        rotate_directions: bool = False,
         normalize: Normalize | None = None,
         divide_by: DivideBy | None = None,
         variant: Variant = "ect",
@@ -105,6 +109,7 @@ class ECTLayer(nn.Module):
             num_directions, num_thresholds, radius, scale, variant, derivative, normalize, divide_by, max_dim
         )
         self.on_sphere = on_sphere
+        self.rotate_directions = rotate_directions
         like: dict[str, Any] = {"device": device, "dtype": dtype or torch.get_default_dtype()}
         # For reset_parameters(). A copy, since the caller may modify the tensor.
         self.initial_directions = None if directions is None else directions.detach().to("cpu", copy=True)
@@ -159,7 +164,10 @@ class ECTLayer(nn.Module):
         complex = as_complex(shape).to(dtype=torch.promote_types(self.weight.dtype, torch.float32))
         if complex.dim != self.dim:
             raise ValueError(f"shape must have points of dimension {self.dim}, the dim of this layer, got {complex.dim}.")
-        return self.config.transform(complex, self.directions, self.thresholds, scale=self.scale)
+        directions = self.directions
+        if self.rotate_directions and self.training:
+            directions = directions @ rotations.random(complex.num_complexes, self.dim).to(directions)
+        return self.config.transform(complex, directions, self.thresholds, scale=self.scale)
 
     def extra_repr(self) -> str:
         learned = {name for name, _ in self.named_parameters(recurse=False)}
@@ -167,7 +175,8 @@ class ECTLayer(nn.Module):
         scale = self.config.scale if self.log_scale.is_meta else self.scale.item()
         options = {
             **{"dim": self.dim, **vars(replace(self.config, scale=float(f"{scale:g}")))},
-            **{"on_sphere": self.on_sphere, **{f"learn_{word}": name in learned for name, word in words.items()}},
+            **{"on_sphere": self.on_sphere, "rotate_directions": self.rotate_directions},
+            **{f"learn_{word}": name in learned for name, word in words.items()},
         }
         return ", ".join(f"{name}={value!r}" for name, value in options.items())
 

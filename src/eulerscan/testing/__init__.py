@@ -11,6 +11,7 @@ from .assertions import (
     assert_equals_reference,
     assert_order_invariant,
     assert_rotation_consistent,
+    assert_rotation_invariant,
     shuffle,
 )
 from .reference_shapes import KnownShape, cycle, disc, known_shapes, moebius, point, random_graph, segment, sphere, torus
@@ -21,6 +22,7 @@ __all__ = [
     "assert_equals_reference",
     "assert_order_invariant",
     "assert_rotation_consistent",
+    "assert_rotation_invariant",
     "cycle",
     "disc",
     "known_shapes",

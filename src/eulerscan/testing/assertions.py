@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from .. import rotations
 from ..complexes import Complex, Shape, as_complex, collate
 from ..functional import ect
 from ..kernels import reference
@@ -68,6 +69,44 @@ def assert_rotation_consistent(
     rotation = torch.linalg.qr(normal).Q.to(device=complex.device, dtype=complex.points.dtype)
     rotated = transform(complex.with_points(complex.points @ rotation.T), directions @ rotation.T)
     _assert_close("transform depends on the rotation", rotated, transform(complex, directions), rtol, atol)
+
+
+@torch.no_grad()
+def assert_rotation_invariant(
+    model: Function,
+    shape: Shape,
+    *,
+    tolerance: float = 1e-3,
+    num_rotations: int = 4,
+    generator: torch.Generator | None = None,
+) -> None:
+    """Assert that rotating shapes hardly changes the result of a model.
+
+    Args:
+        model: A function of a complex that returns one row per complex, such as a classifier in evaluation mode.
+        shape: One or many complexes, or anything :func:`as_complex` understands.
+        tolerance: Largest norm of the change of a row, relative to the root mean square of the norms of all rows.
+        num_rotations: Number of random rotations to try.
+        generator: Random numbers for the rotations.
+
+    Example:
+        >>> assert_rotation_invariant(lambda complex: complex.largest_norms()[:, None], torch.rand(2, 9, 3))
+    """
+    complex = as_complex(shape)
+    if not complex.num_complexes:
+        raise ValueError("shape must have at least one complex, got none.")
+    before = model(complex).double().flatten(1)
+    size = before.norm(dim=1).square().mean().sqrt()
+    for rotation in rotations.random(num_rotations, complex.dim, generator).to(complex.points):
+        after = model(complex.with_points(complex.points @ rotation.T)).double().flatten(1)
+        change = (after - before).norm(dim=1) / size
+        if bool((worst := change.max()) <= tolerance):  # not for NaN
+            continue
+        training = " It is in training mode: call eval() first." if getattr(model, "training", False) else ""
+        raise AssertionError(
+            f"model depends on the rotation: the result of complex {int(change.argmax())} changes by {worst:.2g}, relative to "
+            f"the norms of all, more than the tolerance {tolerance:g}.{training}"
+        )
 
 
 def assert_equals_reference(

@@ -22,8 +22,10 @@ from .._version import __version__
 from ..complexes import Complex
 from ..complexes.normalize import DivideBy, Normalize
 from ..datasets import Dataset
+from ..grid import soft_scale
+from ..harmonics import quadrature_degree
 from ..nn.layers import ECTLayer
-from ..nn.models import ECTCNN, MODELS, Classifier
+from ..nn.models import ECTCNN, MODELS, Classifier, ECTHarmonics
 from ..nn.models.classifier import Preset
 from .augmentation import Augmentation
 from .rng import seeded
@@ -32,7 +34,7 @@ Schedule = Literal["constant", "cosine"]
 SelectBy = Literal["accuracy", "balanced_accuracy", "macro_f1", "loss", "last"]
 Balance = Literal["none", "weights", "sampling"]
 
-_LAYER = ("scale", "learn_directions", "learn_thresholds", "learn_scale")
+_LAYER = ("scale", "learn_directions", "learn_thresholds", "learn_scale", "rotate_directions")
 _HEAD = (
     "channels",
     "hidden",
@@ -42,6 +44,7 @@ _HEAD = (
     "num_rings",
     "conv_activation",
     "directed",
+    "degree",
     "cost",
     "spectrum",
 )
@@ -52,7 +55,7 @@ class ModelConfig:
     """Configuration of the model. An option that is ``None`` is taken from the preset, else it is the default of the model.
 
     Args:
-        model: curves (convolutions along curves), svm, cnn, mlp or deepsets.
+        model: curves (convolutions along curves), svm, cnn, mlp, deepsets or harmonics (invariant to rotation).
         preset: A size of the paper: 4k, 65k, superpixels (cnn, mlp) or modelnet (deepsets).
         num_directions: Number of directions.
         num_thresholds: Number of thresholds in each direction.
@@ -62,6 +65,7 @@ class ModelConfig:
         learn_directions: Learn the directions. Default: yes.
         learn_thresholds: Learn the thresholds. Default: no.
         learn_scale: Learn the scale. Default: no.
+        rotate_directions: Rotate the directions at random in training, for each shape anew. Default: no.
         normalize: unit_ball centers each shape and scales it so that its farthest vertex has norm 1; vertices does the same
             about the mean of the vertices, as in the paper; center keeps the size, none the coordinates. Give a radius with
             center or none.
@@ -75,9 +79,11 @@ class ModelConfig:
         circular: Pad the axis of directions circularly (cnn). Default: no.
         num_rings: Number of rings around the third axis that the directions form, each a channel (cnn, in space).
         conv_activation: Add a ReLU after each convolution (cnn). Default: yes. The published code had none.
+        degree: Largest degree of the harmonics over directions, which decides the directions (harmonics). Default: 6.
         directed: Let the network know the direction of each curve, for shapes whose orientation matters (curves). Default: no.
         cost: Penalty of shapes on the wrong side (svm). Default: 10.
-        spectrum: Use the magnitude of Fourier coefficients over directions, which rotations keep (svm, in the plane).
+        spectrum: Use the norms of harmonics over directions, which rotations keep (svm). In space there are a few directions
+            more than asked for.
     """
 
     model: str = "cnn"
@@ -90,6 +96,7 @@ class ModelConfig:
     learn_directions: bool | None = None
     learn_thresholds: bool | None = None
     learn_scale: bool | None = None
+    rotate_directions: bool | None = None
     normalize: Normalize | None = "unit_ball"
     divide_by: DivideBy | None = None
     max_dim: int | None = None
@@ -101,6 +108,7 @@ class ModelConfig:
     circular: bool | None = None
     num_rings: int | None = None
     conv_activation: bool | None = None
+    degree: int | None = None
     directed: bool | None = None
     cost: float | None = None
     spectrum: bool | None = None
@@ -114,6 +122,12 @@ class ModelConfig:
         cls = MODELS[self.model]
         if self.preset is not None and self.preset not in cls.presets:
             raise ValueError(f"preset of {self.model} must be one of {', '.join(cls.presets)}, got {self.preset!r}.")
+        if cls is ECTHarmonics:
+            for name in ("num_directions", "random_directions", "learn_directions"):
+                if value := getattr(self, name):
+                    raise ValueError(f"{name} must not be given for harmonics, whose degree decides, got {value}.")
+        if self.random_directions and self.spectrum:
+            raise ValueError("random_directions must be False with spectrum, which needs evenly spread directions, got True.")
         if self.random_directions and self.num_rings is not None:
             raise ValueError(f"num_rings must be None with random_directions, got {self.num_rings}.")
         options, known = self._given(_HEAD), inspect.signature(cls).parameters
@@ -127,7 +141,12 @@ class ModelConfig:
         preset = Preset(16, 16) if self.preset is None else cls.presets[self.preset]
         num_directions = preset.num_directions if self.num_directions is None else self.num_directions
         num_thresholds = preset.num_thresholds if self.num_thresholds is None else self.num_thresholds
-        ordered = None
+        ordered, layer_options = None, self._given(_LAYER)
+        if cls is ECTHarmonics:
+            ordered = ECTHarmonics.initial_directions(dim, **self._given(("degree",)))
+            layer_options = {"scale": soft_scale(self.radius), "learn_directions": False, **layer_options}
+        elif self.spectrum and dim == 3:
+            ordered = directions.quadrature(quadrature_degree(num_directions, dim), dtype=torch.float64).directions
         if cls is ECTCNN and (self.circular or self.num_rings):
             ordered = ECTCNN.initial_directions(dim, num_directions, circular=bool(self.circular), num_rings=self.num_rings)
         make: Callable[..., Classifier] = cls
@@ -143,7 +162,7 @@ class ModelConfig:
                 variant="ect" if self.max_dim is None else "channels",
                 derivative=self.derivative,
                 max_dim=self.max_dim,
-                **self._given(_LAYER),
+                **layer_options,
             )
             model = make(layer, num_classes, **{**preset.head, **options})
             if self.random_directions:

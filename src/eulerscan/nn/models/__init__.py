@@ -11,10 +11,11 @@ from .cnn import ECTCNN
 from .curves import ECTCurves
 from .deepsets import ECTDeepSets
 from .ensemble import Ensemble
+from .harmonics import ECTHarmonics
 from .mlp import ECTMLP
 from .svm import ECTSVM
 
-__all__ = ["ECTCNN", "ECTMLP", "ECTSVM", "Classifier", "ECTCurves", "ECTDeepSets", "Ensemble"]
+__all__ = ["ECTCNN", "ECTMLP", "ECTSVM", "Classifier", "ECTCurves", "ECTDeepSets", "ECTHarmonics", "Ensemble"]
 
 MODELS: Mapping[str, type[Classifier]] = {
     "curves": ECTCurves,
@@ -22,4 +23,5 @@ MODELS: Mapping[str, type[Classifier]] = {
     "cnn": ECTCNN,
     "mlp": ECTMLP,
     "deepsets": ECTDeepSets,
+    "harmonics": ECTHarmonics,
 }

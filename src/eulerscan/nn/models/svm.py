@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ..._imports import require
 from ..._validation import positive
 from ...complexes import Shape
-from ...variants import direction_spectrum
+from ...variants import direction_spectrum, power_spectrum
 from ..layers import ECTLayer
 from .classifier import Classifier
 
@@ -25,8 +25,9 @@ class ECTSVM(Classifier):
         layer: The transform. It is not trained.
         num_classes: Number of logits: votes of the pairwise machines.
         cost: Penalty of training shapes on the wrong side, C of scikit-learn.
-        spectrum: Whether to take the magnitude of the Fourier coefficients over directions, which does not change if a shape in
-            the plane is rotated by a multiple of the angle between directions.
+        spectrum: Whether to take the norms of the harmonics over directions, which do not change if a shape is rotated: in the
+            plane magnitudes of Fourier coefficients, in space the root of :func:`~eulerscan.variants.power_spectrum`. The
+            layer then needs the directions of a :func:`~eulerscan.directions.quadrature` there.
 
     Example:
         >>> model = ECTSVM(ECTLayer(dim=2, normalize="unit_ball"), num_classes=2)
@@ -40,8 +41,8 @@ class ECTSVM(Classifier):
     def __init__(self, layer: ECTLayer, num_classes: int, *, cost: float = 10.0, spectrum: bool = False) -> None:
         if not cost > 0:
             raise ValueError(f"cost must be positive, got {cost}.")
-        if spectrum and layer.dim != 2:
-            raise ValueError(f"spectrum must be False unless shapes are in the plane, got dim={layer.dim}.")
+        if spectrum and layer.dim not in (2, 3):
+            raise ValueError(f"spectrum must be False unless shapes are in the plane or in space, got dim={layer.dim}.")
         super().__init__(layer.requires_grad_(False), PairwiseSVM(layer, positive(num_classes, "num_classes"), spectrum))
         self.cost = cost
 
@@ -66,6 +67,7 @@ class ECTSVM(Classifier):
 class PairwiseSVM(nn.Module):
     """Standardized features, a radial kernel, and a machine for each pair of classes. Its parameters are not trained."""
 
+    directions: Tensor
     mean: Tensor
     deviation: Tensor
     gamma: Tensor
@@ -77,7 +79,11 @@ class PairwiseSVM(nn.Module):
         super().__init__()
         directions, thresholds = layer.config.num_directions, layer.config.num_thresholds
         self.num_classes, self.spectrum = num_classes, spectrum
-        self.num_features = layer.num_channels * thresholds * (directions // 2 + 1 if spectrum else directions)
+        rows = directions
+        if spectrum:
+            rows = directions // 2 + 1 if layer.dim == 2 else power_spectrum(layer.directions, layer.directions).shape[0]
+        self.register_buffer("directions", layer.directions.detach(), persistent=False)
+        self.num_features = layer.num_channels * thresholds * rows
         pairs = max(1, num_classes * (num_classes - 1) // 2)
         frozen = {"mean": self.num_features, "deviation": self.num_features, "intercepts": pairs}
         for name, size in frozen.items():
@@ -93,7 +99,8 @@ class PairwiseSVM(nn.Module):
     def features(self, curves: Tensor) -> Tensor:
         """``[B, F]``, not standardized yet."""
         if self.spectrum:
-            curves = direction_spectrum(curves)
+            plane = self.directions.shape[1] == 2
+            curves = direction_spectrum(curves) if plane else power_spectrum(curves, self.directions).sqrt()
         return curves.flatten(1)
 
     def fit(self, curves: Tensor, labels: Tensor, cost: float) -> None:

@@ -1,0 +1,69 @@
+"""Frame averaging: any model becomes invariant to rotation."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor, nn
+
+from ..complexes import Complex, Shape, as_complex
+
+
+class FrameAveraging(nn.Module):
+    """A model of shapes in the frames of their principal axes, averaged over the signs of the axes.
+
+    The principal axes of the vertices rotate with a shape, so the result does not depend on its rotation, except where two
+    variances are equal and the axes are arbitrary. Each axis has two signs: the model is evaluated for all of them that make a
+    rotation, 2 in the plane and 4 in space, and the results are averaged (Puny et al., "Frame Averaging for Invariant and
+    Equivariant Network Design", 2022). In training, each shape is in one random frame instead, which takes less time.
+
+    Args:
+        model: A module from a :class:`Complex` to ``[B, ...]``.
+
+    Example:
+        >>> from eulerscan.nn import ECTLayer
+        >>> layer = FrameAveraging(ECTLayer(dim=3)).eval()
+        >>> cloud = torch.randn(1, 9, 3)
+        >>> torch.allclose(layer(cloud), layer(cloud[..., [1, 2, 0]]), atol=1e-3)  # rotated
+        True
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, shape: Shape) -> Tensor:
+        """The mean over the frames of each shape, or the result in a random one in training."""
+        complex = as_complex(shape)
+        axes = principal_axes(complex)
+        signs = torch.tensor(list(itertools.product((1.0, -1.0), repeat=complex.dim))).to(axes)
+        signs = signs[signs.prod(dim=1) > 0]
+        if self.training:
+            # From torch's global generator, as in dropout.
+            signs = signs[torch.randint(len(signs), (1, complex.num_complexes))]
+        else:
+            signs = signs[:, None].expand(-1, complex.num_complexes, -1)
+        results = [self.model(_rotated(complex, axes * sign[:, None, :])) for sign in signs]
+        return torch.stack(results).mean(dim=0)
+
+
+@torch.no_grad()
+def principal_axes(complex: Complex) -> Tensor:
+    """``[B, dim, dim]``: rotations whose columns are the principal axes of the vertices, by ascending variance, in float64."""
+    batch, count, dim = complex.batch, complex.num_complexes, complex.dim
+    points = complex.points.double()
+    sizes = complex.offsets[0].diff().clamp(min=1).unsqueeze(1)
+    points = points - (points.new_zeros(count, dim).index_add(0, batch, points) / sizes)[batch]
+    products = (points[:, :, None] * points[:, None, :]).flatten(1)
+    axes = torch.linalg.eigh(
+        points.new_zeros(count, dim * dim).index_add(0, batch, products).view(count, dim, dim)
+    ).eigenvectors
+    axes[:, :, 0] *= torch.linalg.det(axes).sign().unsqueeze(1)
+    return axes
+
+
+def _rotated(complex: Complex, axes: Tensor) -> Complex:
+    """Coordinates along the axes ``[B, dim, dim]`` of each complex."""
+    points = complex.points
+    return complex.with_points(torch.einsum("vi,vij->vj", points, axes.to(points)[complex.batch]))
