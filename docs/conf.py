@@ -11,6 +11,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import commands  # noqa: E402
+import gallery  # noqa: E402
 import pictures  # noqa: E402
 
 import eulerscan  # noqa: E402
@@ -20,8 +21,28 @@ author = "The eulerscan developers"
 copyright = author
 version = release = eulerscan.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-exclude_patterns = ["_made"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
+]
+# Examples run when they have changed. `sphinx -D plot_gallery=0` runs none.
+EXAMPLES = HERE.parent / "examples" / "gallery"
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "_made/gallery",
+    "filename_pattern": gallery.runnable(EXAMPLES),
+    "within_subsection_order": "FileNameSortKey",
+    "image_scrapers": ("gallery.scrape",),
+    "reset_modules": (),
+    "capture_repr": (),
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,  # its page would load scripts from the network
+}
+suppress_warnings = ["config.cache"]
 myst_heading_anchors = 3
 
 default_role = None
@@ -94,7 +115,13 @@ def make_files(app: Any) -> None:
     commands.write(HERE / "_made")
 
 
+def add_times(app: Any) -> None:
+    """List the running times of the examples."""
+    gallery.add_times(HERE / "_made" / "gallery" / "index.rst")
+
+
 def setup(app: Any) -> None:
     app.connect("builder-inited", make_files)
+    app.connect("builder-inited", add_times, priority=900)  # after the gallery is made
     app.connect("missing-reference", by_last_name)
     app.connect("autodoc-process-docstring", as_plain_text, priority=100)

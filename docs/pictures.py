@@ -2,8 +2,8 @@
 
     python docs/pictures.py FOLDER [NAME ...]
 
-Every build draws them, so they always show the current code. Two are committed for the README:
-``python docs/pictures.py docs/_static sweep transform`` updates them.
+Every build draws them, so they always show the current code. Two are committed for the README, and one for each data set, since
+not every build has their files: ``python docs/pictures.py docs/_static sweep transform data-cells`` updates them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import math
 import pathlib
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from matplotlib.textpath import TextPath
 import eulerscan as es
 from eulerscan import plot
 from eulerscan.fitting import fit_points
+from eulerscan.plot.figures import CATEGORICAL
 from eulerscan.plot.fits import Recorder
 
 LIT, DARK = "#e8743b", "0.35"
@@ -228,6 +230,24 @@ def fit() -> Figure:
     return figure
 
 
+def strip(name: str, count: int = 6) -> Figure:
+    """A few shapes of a data set, in the colors of their classes."""
+    data = es.datasets.load(name)
+    per_class = -(-count // len(data.classes))
+    chosen = [i for label in range(len(data.classes)) for i in (data.labels == label).nonzero().squeeze(1)[:per_class].tolist()]
+    figure = plot.figure(1.1 * count, 1.15)
+    for column in range(count):
+        index = chosen[round(column * (len(chosen) - 1) / (count - 1))]
+        shape = data.shapes[index].normalized("unit_ball")
+        axes = figure.add_subplot(1, count, 1 + column, projection="3d" if shape.dim == 3 else None)
+        color = CATEGORICAL[int(data.labels[index]) % len(CATEGORICAL)]
+        plot.plot_shape(shape, axes, color=color, size=3 if shape.simplices else 5)
+        axes.set(xlim=(-1, 1), ylim=(-1, 1))
+        axes.set_axis_off()
+    return figure
+
+
+DATA = {f"data-{name}": partial(strip, name) for name in es.datasets.names()}
 PICTURES: dict[str, Callable[[], Figure]] = {
     "sweep": sweep,
     "transform": transform,
@@ -243,7 +263,7 @@ PICTURES: dict[str, Callable[[], Figure]] = {
 def draw(folder: pathlib.Path, *names: str) -> None:
     """Draw the named pictures, or all, to a folder."""
     for name in names or PICTURES:
-        plot.save(PICTURES[name](), folder / f"{name}.png", dpi=130)
+        plot.save((PICTURES | DATA)[name](), folder / f"{name}.png", dpi=130)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -79,7 +80,7 @@ def check_sources(sdist: Path, wheel: Path) -> None:
     files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
     wanted = {path.relative_to(ROOT).as_posix() for path in files if not MADE & set(path.parts) and path.suffix != ".pyc"}
     wanted |= {"Makefile", "constraints.txt", "LICENSE", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff"}
-    wanted |= {"results/README.md", "pyproject.toml"}
+    wanted |= {"results/README.md", "pyproject.toml", "paper/paper.md", "paper/paper.bib", "recipe/meta.yaml"}
     assert not sorted(wanted - packed)
     with zipfile.ZipFile(wheel) as archive:
         tops = {name.partition("/")[0] for name in archive.namelist()}
@@ -101,6 +102,24 @@ def test_the_version_is_in_one_place_and_the_others_follow():
     assert 'dynamic = ["version"]' in project
     assert 'path = "src/eulerscan/_version.py"' in project
     assert re.search(rf"^version: {re.escape(es.__version__)}$", (ROOT / "CITATION.cff").read_text("utf-8"), flags=re.MULTILINE)
+
+
+def test_the_recipe_for_conda_asks_for_what_the_package_asks_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    recipe = (ROOT / "recipe" / "meta.yaml").read_text("utf-8")
+    assert f'version = "{es.__version__}"' in recipe
+    other = {"torch": "pytorch", "torch-geometric": "pytorch_geometric", "matplotlib": "matplotlib-base"}
+    extras = [need for name, needs in project["optional-dependencies"].items() if name != "all" for need in needs]
+    needs = [re.match(r"([\w-]+)(.*)", need).groups() for need in (*project["dependencies"], *extras)]
+    wanted = {f"{other.get(name, name)} {bound}" for name, bound in needs}
+    assert set(re.findall(r"^    - ([\w-]+ >=[\d.]+)$", recipe, flags=re.MULTILINE)) == wanted
+
+
+def test_only_versions_of_python_that_were_tested_are_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    declared = [line.rpartition(" ")[2] for line in project["classifiers"] if re.search(r"Python :: 3\.\d+$", line)]
+    assert "3.11" in declared
+    assert f"Tested with Python {', '.join(declared)}" in (ROOT / "docs" / "install.md").read_text("utf-8")
 
 
 def test_the_command_line_tells_its_version(run):

@@ -75,10 +75,10 @@ for name, history in curves.items():
 # %%
 # Test accuracy over the epochs:
 
-picture = plot.figure(6, 3.6)
+picture = plot.figure(8, 3.6)
 ax = picture.add_subplot()
 for name, history in curves.items():
     ax.plot(range(1, len(history) + 1), history, marker=".", label=name)
 ax.set(xlabel="epoch", ylabel="test accuracy in %")
-ax.legend(title="features of the nodes", frameon=False)
+ax.legend(title="features of the nodes", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 plot.save(picture, "encodings.png", dpi=120)

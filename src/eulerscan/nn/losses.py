@@ -26,8 +26,8 @@ class ECTLoss(nn.Module):
 
     Args:
         dim: Dimension of the ambient space.
-        num_directions: T. Ignored if ``directions`` are given.
-        num_thresholds: H, evenly spaced in ``[-radius, radius]``.
+        num_directions: Number of directions, T. Ignored if ``directions`` are given.
+        num_thresholds: Number of thresholds, H, evenly spaced in ``[-radius, radius]``.
         radius: Largest height; points farther out only count as outside.
         scale: Steepness of the sigmoid. By default ``8.8 / radius``, the paper's 8 for a radius of 1.1: soft enough to pull a
             point across half of the ball, where a sharp transform pulls it only to the nearest threshold.

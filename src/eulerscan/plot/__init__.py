@@ -4,6 +4,7 @@ from .evidence import draw_evidence
 from .figures import figure, save
 from .groups import draw_comparison, draw_means, plot_dispersion, plot_null, plot_ordination
 from .local import draw_local
+from .overview import draw_overview
 from .report import write_report
 from .shapes import guess_up, plot_shape
 from .training import plot_confusion, plot_training
@@ -15,6 +16,7 @@ __all__ = [
     "draw_evidence",
     "draw_local",
     "draw_means",
+    "draw_overview",
     "figure",
     "guess_up",
     "plot_confusion",
