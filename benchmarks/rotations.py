@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def invariance() -> Iterator[str]:
-    """Largest and mean relative change of the logits of a shape under eight random rotations."""
+    """Mean and largest change of the logits of a shape under eight random rotations, relative to their norm."""
     data = {form: load("manifolds", form=form, num_shapes=40, num_points=256) for form in ("points", "meshes")}
 
     def row(name: str, make: Any) -> str:
@@ -83,7 +83,7 @@ def invariance() -> Iterator[str]:
     for scale in (4.0, 16.0, 32.0, math.inf):
         name = "exact transform" if math.isinf(scale) else f"scale {scale:g}"
         yield row(f"harmonics of degree 6, {name}", lambda dataset, scale=scale: harmonic(6, 4, scale=scale))
-    for guard in (0, 10, 40):
+    for guard in (0, 10, 40, 80):
         size = len(quadrature(12 + guard).directions)
         yield row(f"harmonics of degree 6, {size} directions", lambda dataset, guard=guard: harmonic(6, 4, guard=guard))
     yield row("frames of principal axes", lambda dataset: FrameAveraging(pooled(64, directed=True)))

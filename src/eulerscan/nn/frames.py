@@ -59,8 +59,8 @@ def principal_axes(complex: Complex) -> Tensor:
     axes = torch.linalg.eigh(
         points.new_zeros(count, dim * dim).index_add(0, batch, products).view(count, dim, dim)
     ).eigenvectors
-    axes[:, :, 0] *= torch.linalg.det(axes).sign().unsqueeze(1)
-    return axes
+    signs: Tensor = torch.linalg.det(axes).sign()
+    return torch.cat([axes[:, :, :1] * signs[:, None, None], axes[:, :, 1:]], dim=2)
 
 
 def _rotated(complex: Complex, axes: Tensor) -> Complex:

@@ -123,7 +123,8 @@ class DegreeConvolution(nn.Module):
             2, KERNEL, 2
         )  # [M, B, H, C, KERNEL]
         flat = windows.flatten(3).flatten(1, 2)
-        return torch.bmm(flat, self.weight[self.degrees]).unflatten(1, windows.shape[1:3])
+        convolved: Tensor = torch.bmm(flat, self.weight[self.degrees]).unflatten(1, windows.shape[1:3])
+        return convolved
 
 
 class DegreeNorm(nn.Module):
@@ -184,7 +185,8 @@ class Product(nn.Module):
     def forward(self, coefficients: Tensor) -> Tensor:
         first, second = coefficients.chunk(2, dim=-1)
         products = (self.values @ first.flatten(1)) * (self.values @ second.flatten(1))
-        return first + (self.matrix @ products).unflatten(1, first.shape[1:])
+        added: Tensor = (self.matrix @ products).unflatten(1, first.shape[1:])
+        return first + added
 
 
 class Norms(nn.Module):
