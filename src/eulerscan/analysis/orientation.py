@@ -28,7 +28,7 @@ def oriented(shapes: Shape, align: Literal["pca", "best"]) -> Complex:
         align: ``"pca"``: principal axes of the vertices along the coordinate axes, the longest first, with the heavier tail of
             each on the positive side. ``"best"``: in the plane, the rotation after which its transform is closest to the mean
             transform, which is repeated until nothing changes; in space, the best rotation found to the shape nearest to the
-            mean (:func:`~eulerscan.analysis.rotation_distance`), which takes about half a second for each shape.
+            mean (:func:`~eulerscan.analysis.rotation_distance`), which takes about a second for each shape.
 
     Returns:
         The shapes, centered and rotated.

@@ -68,7 +68,7 @@ def compare(
         files: A folder with a subfolder for each group, several folders, or files of specimens with a table.
         output: Folder for the report.
         align: How orientation is treated. none compares shapes as they are, pca rotates them to their principal axes, best to
-            their mean (in space about half a second per shape), invariant compares features that do not change under rotation.
+            their mean (in space about a second per shape), invariant compares features that do not change under rotation.
         permutations: Number of permutations of the labels. The smallest p-value is 1 / (1 + permutations).
         strata: Column of --table with blocks, such as the specimen of several scans. Labels are permuted within blocks, or
             whole blocks if each belongs to one group.

@@ -67,7 +67,7 @@ def distances(
         p: At least 1; inf is the largest difference at any height in any direction.
         align: Rotate the second of two shapes to where it is closest to the first. In the plane, all rotations by multiples of
             the angle between directions are tried. In space, many rotations are tried, so the result is an upper bound. This
-            takes about half a second per pair, or seconds for large meshes. Run the command again to resume.
+            takes about a second per pair, or more for large meshes. Run the command again to resume.
         ect: How shapes are transformed.
         input: Which files are read, and how.
     """
