@@ -34,7 +34,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "_made/gallery",
     "filename_pattern": gallery.runnable(EXAMPLES),
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery.Order",
     "image_scrapers": ("gallery.scrape",),
     "reset_modules": (),
     "capture_repr": (),
@@ -109,6 +109,11 @@ def as_plain_text(app: Any, what: str, name: str, thing: Any, options: Any, line
     lines[:] = text.split("\n")
 
 
+def with_defaults(app: Any, what: str, name: str, thing: Any, options: Any, signature: str, returns: str) -> Any:
+    """Signatures of dataclasses whose defaults are made by a function, which Sphinx cannot parse."""
+    return (signature.replace("<factory>", "..."), returns) if signature and "<factory>" in signature else None
+
+
 def make_files(app: Any) -> None:
     """Draw the pictures and write the help texts of all commands."""
     pictures.draw(HERE / "_made")
@@ -124,4 +129,5 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", make_files)
     app.connect("builder-inited", add_times, priority=900)  # after the gallery is made
     app.connect("missing-reference", by_last_name)
+    app.connect("autodoc-process-signature", with_defaults)
     app.connect("autodoc-process-docstring", as_plain_text, priority=100)

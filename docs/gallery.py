@@ -19,6 +19,33 @@ logger = getLogger(__name__)
 os.environ.setdefault("EULERSCAN_MIRROR", tempfile.mkdtemp())
 
 
+ORDER = (
+    "skulls",
+    "cells",
+    "wings",
+    "images",
+    "similar_shapes",
+    "mesh_folder",
+    "rotated_clouds",
+    "graph_encodings",
+    "cloud_loss",
+    "fit_mesh",
+    "paper_tables",
+    "gpu",
+    "cluster",
+)
+
+
+class Order:
+    """The place of an example: from questions about shapes to machines."""
+
+    def __init__(self, src_dir: str) -> None:
+        pass
+
+    def __call__(self, filename: str) -> int:
+        return ORDER.index(Path(filename).stem)
+
+
 def scrape(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any], **options: Any) -> str:
     """The PNG files that a block of an example has saved to its folder, moved to the gallery."""
     names = []
@@ -48,11 +75,11 @@ def _has_data(example: Path) -> bool:
 def add_times(page: Path) -> None:
     """A table of the running times at the end of the page of the gallery, from the pages of the examples."""
     rows = []
-    for example in sorted(page.parent.glob("*.rst")):
-        text = example.read_text("utf-8")
+    for example in ORDER:
+        text = (page.parent / f"{example}.rst").read_text("utf-8")
         found = re.search(r"Total running time of the script:\*\* \((\d+) minutes ([\d.]+) seconds\)", text)
         if found:
-            rows.append((example.stem, 60 * int(found[1]) + float(found[2])))
+            rows.append((example, 60 * int(found[1]) + float(found[2])))
     if not rows:
         return
     lines = [".. list-table::", "   :header-rows: 1", "", "   * - example", "     - seconds"]

@@ -240,7 +240,7 @@ def strip(name: str, count: int = 6) -> Figure:
         index = chosen[round(column * (len(chosen) - 1) / (count - 1))]
         shape = data.shapes[index].normalized("unit_ball")
         axes = figure.add_subplot(1, count, 1 + column, projection="3d" if shape.dim == 3 else None)
-        color = CATEGORICAL[int(data.labels[index]) % len(CATEGORICAL)]
+        color = CATEGORICAL[int(data.labels[index]) % 6]
         plot.plot_shape(shape, axes, color=color, size=3 if shape.simplices else 5)
         axes.set(xlim=(-1, 1), ylim=(-1, 1))
         axes.set_axis_off()

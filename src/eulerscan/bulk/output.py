@@ -31,6 +31,7 @@ from .manifest import finished_parts, load_manifest
 from .settings import Settings
 
 FORMATS = (".npz", ".csv", ".parquet")
+"""The file extensions that :func:`write_transforms` supports."""
 
 _Array = np.ndarray[Any, Any]
 Write = Callable[[list[str], list[str], _Array], None]  # names and groups of shapes, transforms [n, T, H] or [n, K, T, H]
