@@ -1,12 +1,14 @@
 """Choosing a classifier by the data."""
 
 import json
+import time
 from dataclasses import replace
 
 import pytest
 import torch
 
 from eulerscan.datasets import load
+from eulerscan.datasets.source import split_source
 from eulerscan.datasets.splits import fold
 from eulerscan.nn.models import ECTSVM
 from eulerscan.training import ModelConfig, RunConfig, TrainingConfig, loop, train
@@ -28,7 +30,7 @@ def small(dataset):
 
 def test_candidates_follow_from_the_data_and_keep_what_is_given(clouds):
     found = small(clouds)
-    assert [name for name, _, _ in found] == ["svm", "curves", "curves-invariant"]
+    assert [name for name, _, _ in found] == ["svm", "svm-spectrum", "curves", "curves-invariant"]
     assert all((model.num_directions, model.num_thresholds) == (8, 16) for _, model, _ in found)
     assert all((training.epochs, training.seed, training.batch_size) == (2, 3, 16) for _, _, training in found)
     assert {model.divide_by for _, model, _ in found} == {None}
@@ -43,11 +45,45 @@ def test_the_best_on_validation_is_kept_as_a_run(clouds, tmp_path):
     choice = choose(tmp_path / "seed-3", clouds, SOURCE, small(clouds))
     best = max(score["validation"] for score in choice.scores.values())
     assert choice.scores[choice.kept]["validation"] == best
-    assert json.loads((tmp_path / "seed-3" / "choice.json").read_text())["kept"] == choice.kept
-    model, config = load_run(tmp_path / "seed-3")
+    assert json.loads((tmp_path / "seed-3" / "choice.json").read_text()) == choice._asdict()
+    model, config = load_run(tmp_path / "candidates" / f"seed-3-{choice.kept}")
     assert config == RunConfig.of(clouds, SOURCE, *next(c[1:] for c in small(clouds) if c.name == choice.kept))
     test = loop.evaluate(model, clouds, "test")
     assert 100 * test.accuracy == pytest.approx(choice.scores[choice.kept]["test"])
+
+
+def test_the_one_that_is_kept_is_trained_again_on_validation_shapes(clouds, tmp_path):
+    svm = [candidate for candidate in small(clouds) if candidate.name == "svm"]
+    choice = choose(tmp_path / "seed-3", clouds, SOURCE, svm)
+    model, config = load_run(tmp_path / "seed-3")
+    whole = split_source(clouds, config.data)
+    both = torch.cat([clouds.splits["train"], clouds.splits["val"]])
+    assert torch.equal(whole.splits["train"], both.sort().values)
+    assert not len(whole.splits["val"])
+    assert torch.equal(whole.splits["test"], clouds.splits["test"])
+    again = svm[0].model.build(3, 4).fit(clouds.shapes[whole.splits["train"]], clouds.labels[whole.splits["train"]])
+    assert torch.equal(model.head.support, again.head.support)
+    assert any("together" in reason for reason in choice.reasons)
+    selecting = [candidate._replace(training=replace(candidate.training, select_by="accuracy")) for candidate in svm]
+    choose(tmp_path / "seed-4", clouds, SOURCE, selecting)
+    assert "refit" not in load_run(tmp_path / "seed-4")[1].data
+
+
+def test_a_budget_shortens_networks_and_is_kept_when_resumed(clouds, tmp_path, monkeypatch):
+    tried = [replace_epochs(candidate, 1000) for candidate in small(clouds)]
+    begin = time.monotonic()
+    choice = choose(tmp_path / "seed-3", clouds, SOURCE, tried, budget=6.0)
+    assert time.monotonic() - begin < 12
+    assert "svm" in choice.scores
+    networks = [path for path in (tmp_path / "candidates").iterdir() if "curves" in path.name]
+    epochs = [RunConfig.read(path / "config.json").training.epochs for path in networks]
+    assert all(1 <= number < 1000 for number in epochs)
+    monkeypatch.setattr("eulerscan.training.runs.train", None)  # nothing is trained again
+    assert choose(tmp_path / "seed-3", clouds, SOURCE, tried, budget=6.0, resume=True) == choice
+
+
+def replace_epochs(candidate, epochs):
+    return candidate._replace(training=replace(candidate.training, epochs=epochs))
 
 
 def test_finished_candidates_are_not_repeated(clouds, tmp_path, monkeypatch):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 from tyro.conf import Positional, arg
 
 from .. import datasets
@@ -47,16 +50,18 @@ def train(
     training: TrainingConfig = TrainingConfig(),  # noqa: B008
     seeds: int = 1,
     folds: int = 0,
+    budget: Maybe[str] = None,
     output: MaybeOutput = None,
     resume: bool = False,
     overwrite: Overwrite = False,
     plots: bool = False,
     tensorboard: bool = False,
+    device: Maybe[str] = None,
 ) -> int:
     """Train and test a classifier of shapes.
 
-    Without options, several classifiers are trained that fit the data, and the best one on validation shapes is kept: an SVM on
-    the transform, and networks of convolutions along its curves.
+    Without options, several classifiers are trained that fit the data: SVMs on the transform, and networks of convolutions
+    along its curves. The best one on validation shapes is kept, and trained again with these shapes.
 
     Examples: `eulerscan train --folder shapes/`, `eulerscan train letter-low --model cnn --preset 4k --seeds 5`.
     Distributed training: `torchrun --nproc-per-node 2 -m eulerscan train ...`
@@ -71,10 +76,12 @@ def train(
         training: Options of the training.
         seeds: Number of runs, with consecutive seeds from --seed on.
         folds: Cross-validate with this many folds: every shape is tested once. For few shapes.
+        budget: Time for the choice of a classifier and its training, such as 90s, 2m or 1h: networks get fewer epochs.
         output: Folder for the runs. Default: runs/ with the names of data and model.
         resume: Resume interrupted runs. Finished runs are not repeated.
         plots: Plot training curves, confusion matrix, directions and a few transforms of the first run.
         tensorboard: Write metrics for TensorBoard.
+        device: Device to compute on, such as cpu or cuda:1. Default: a GPU if there is one.
     """
     if dataset is not None and folder is not None:
         raise ValueError(f"Give either a data set or --folder, got both: {dataset} and {folder}.")
@@ -86,11 +93,16 @@ def train(
         raise ValueError(f"--folds must be at least 2, and not be combined with --seeds, got {folds} and {seeds}.")
     if model.model == "auto" and model.preset is not None:
         model = replace(model, model="cnn")
+    target = None if device is None else _device(device)
     automatic = model.model == "auto"
+    seconds = None if budget is None else _seconds(budget)
+    if seconds is not None and not automatic:
+        raise ValueError(f"--budget must not be given with --model {model.model}: use --epochs, got {budget}.")
     output = output or Path("runs") / "-".join(filter(None, [dataset or Path(folder or "").name, model.model, model.preset]))
     replace(model, model="svm" if automatic else model.model).check()
     numbers = range(folds) if folds else range(training.seed, training.seed + seeds)
     runs = [output / f"{'fold' if folds else 'seed'}-{number}" for number in numbers]
+    end = time.monotonic() + (seconds or 0.0)
     with distributed.process_group():
         for run in runs if distributed.is_first() else ():
             check_folder(run, resume=resume, overwrite=overwrite)
@@ -113,11 +125,14 @@ def train(
             try:
                 if automatic:
                     tried = candidates(data, model, settings)
-                    choices.append(choose(run, data, origin, tried, resume=resume, overwrite=overwrite))
+                    share = None if seconds is None else max(1.0, end - time.monotonic()) / (len(runs) - len(choices))
+                    again: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "device": target}
+                    choices.append(choose(run, data, origin, tried, budget=share, **again))
                     results.append(json.loads((run / "result.json").read_text(encoding="utf-8")))
                 else:
                     config = RunConfig.of(data, origin, model, settings)
-                    results.append(start(run, config, data, resume=resume, overwrite=overwrite, on_epoch=writer))
+                    options: dict[str, Any] = {"on_epoch": writer, "device": target}
+                    results.append(start(run, config, data, resume=resume, overwrite=overwrite, **options))
             except KeyboardInterrupt:
                 if distributed.is_first():
                     print(f"finished epochs are in {run}: resume with the same command and --resume", file=sys.stderr)
@@ -133,6 +148,7 @@ def train(
         partial.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     if choices:
         print(_scores(choices, summary["majority"]), end="\n\n")
+        print("\n".join(f"- {reason}" for reason in choices[0].reasons), end="\n\n")
     print(_table(results, summary))
     tested = len(found) if folds else len(found.indices("test"))
     print(f"\n{_interval(results, tested, folds)}; the largest class alone is {summary['majority']:.1f} %")
@@ -140,6 +156,28 @@ def train(
     if plots:
         print(f"plots in {runs[0]}")
     return print_failures(failed)
+
+
+def _seconds(text: str) -> float:
+    """Seconds of a time such as 90s, 2m or 1h."""
+    unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:], 0.0)
+    try:
+        seconds = unit * float(text[:-1])
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"--budget must be a time such as 90s, 2m or 1h, got {text!r}.")
+    return seconds
+
+
+def _device(name: str) -> torch.device:
+    """A device of this machine."""
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch says either
+        raise ValueError(f"--device must be a device of this machine, such as cpu or cuda, got {name!r}.") from error
+    return device
 
 
 def _source(name: str | None, folder: Path | None, input: Input, skip_small: bool) -> dict[str, Any]:

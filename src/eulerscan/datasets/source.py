@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ..io import Failure
 from .dataset import Dataset
 from .folder import load_folder
@@ -20,7 +22,7 @@ def load_source(source: Mapping[str, Any], *, cache: bool = True) -> tuple[Datas
     Args:
         source: ``{"name": ..., "options": {...}}`` for a data set; ``{"folder": ..., "seed": ..., "options": {...}}`` for a
             folder, with its ``table``, ``label``, ``only`` and ``skip_small`` if they were given. With ``"fold": [k, n]``, fold
-            ``k`` of ``n`` is for test.
+            ``k`` of ``n`` is for test. With ``"refit": true``, training and validation shapes are all for training.
         cache: Whether to use the cache folder for the shapes of a folder.
     """
     failures: list[Failure] = []
@@ -33,8 +35,12 @@ def load_source(source: Mapping[str, Any], *, cache: bool = True) -> tuple[Datas
 
 
 def split_source(dataset: Dataset, source: Mapping[str, Any]) -> Dataset:
-    """The data set with the splits of the fold that its source names, if any."""
-    if "fold" not in source:
-        return dataset
-    seed = source.get("seed", source["options"].get("seed", 0))
-    return replace(dataset, splits=fold(dataset.labels, *source["fold"], seed=seed))
+    """The data set with the splits that its source names, if any."""
+    splits = dataset.splits
+    if "fold" in source:
+        seed = source.get("seed", source["options"].get("seed", 0))
+        splits = fold(dataset.labels, *source["fold"], seed=seed)
+    if source.get("refit"):
+        both = torch.cat([splits["train"], splits["val"]]).sort().values
+        splits = {**splits, "train": both, "val": both[:0]}
+    return replace(dataset, splits=splits)

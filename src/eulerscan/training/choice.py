@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
+import time
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ import torch
 
 from .._storage import replacing
 from ..datasets import Dataset
+from ..datasets.source import split_source
 from ..nn.models import Classifier
 from . import distributed
 from .config import ModelConfig, RunConfig, TrainingConfig
@@ -33,10 +34,11 @@ class Candidate(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The candidates with their scores on validation and test, in percent, and the one that is kept."""
+    """The candidates with their scores on validation and test, in percent, the one that is kept, and why."""
 
     scores: dict[str, dict[str, float]]
     kept: str
+    reasons: list[str]
 
 
 def candidates(dataset: Dataset, model: ModelConfig | None = None, training: TrainingConfig | None = None) -> list[Candidate]:
@@ -74,7 +76,7 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
     found = []
     if count <= LARGEST_SVM:
         found.append(Candidate("svm", replace(base, scale=base.scale or math.inf), network))
-        if dataset.shapes.dim == 2:
+        if dataset.shapes.dim in (2, 3):
             found.append(Candidate("svm-spectrum", replace(base, spectrum=True), network))
     for name, directed in (("curves", True), ("curves-invariant", False)):
         found.append(Candidate(name, replace(base, model="curves", directed=directed), network))
@@ -87,32 +89,52 @@ def choose(
     source: dict[str, Any],
     tried: list[Candidate],
     *,
+    budget: float | None = None,
     resume: bool = False,
     overwrite: bool = False,
     on_candidate: Callable[[str], None] | None = None,
+    device: torch.device | None = None,
 ) -> Choice:
-    """Train all candidates, and keep the one with the best accuracy on validation as the run in ``folder``.
+    """Train all candidates, and train the one with the best accuracy on validation again as the run in ``folder``.
 
-    Each candidate is a run in ``folder.parent / "candidates"``. Resumed, finished ones are not repeated. ``choice.json`` in the
-    folder lists the scores. The test split is not used for the choice.
+    The last training is on training and validation shapes together, unless an epoch is selected by validation. Each candidate
+    is a run in ``folder.parent / "candidates"``. Resumed, finished ones are not repeated. ``choice.json`` in the folder lists
+    the scores. The test split is not used for the choice.
+
+    Args:
+        budget: Seconds for everything. Networks get fewer epochs, or are left out, so that it suffices.
     """
     check_folder(folder, resume=resume, overwrite=overwrite)
+    end = None if budget is None else time.monotonic() + budget
     scores: dict[str, dict[str, float]] = {}
-    for name, model, training in tried:
+    trained: dict[str, Candidate] = {}
+    for number, candidate in enumerate(tried):
+        place = _place(folder, candidate.name)
+        if end is not None:
+            share = (end - time.monotonic()) / (len(tried) - number + 1)  # one for the last training
+            within = _within(candidate, dataset, share, place, device)
+            if within is None and scores:
+                continue
+            candidate = within or _with_epochs(candidate, 1)
         if on_candidate is not None:
-            on_candidate(name)
-        config, place = RunConfig.of(dataset, source, model, training), _place(folder, name)
-        result = start(place, config, dataset, resume=resume or not overwrite, overwrite=overwrite)
-        scores[name] = {"validation": result["val_accuracy"], "test": result["test_accuracy"]}
+            on_candidate(candidate.name)
+        config = RunConfig.of(dataset, source, candidate.model, candidate.training)
+        result = start(place, config, dataset, resume=resume or not overwrite, overwrite=overwrite, device=device)
+        scores[candidate.name] = {"validation": result["val_accuracy"], "test": result["test_accuracy"]}
+        trained[candidate.name] = candidate
     kept = max(scores, key=lambda name: scores[name]["validation"])  # the first of equals
+    _, model, training = trained[kept]
+    refit = training.select_by == "last" and not training.patience
+    if refit:
+        source = source | {"refit": True}
+    whole = split_source(dataset, source)
+    start(folder, RunConfig.of(whole, source, model, training), whole, resume=resume, overwrite=overwrite, device=device)
+    choice = Choice(scores, kept, _reasons(dataset, trained[kept], scores[kept]["validation"], refit))
     if distributed.is_first():
-        if folder.exists():
-            shutil.rmtree(folder)
-        shutil.copytree(_place(folder, kept), folder)
         with replacing(folder / "choice.json") as partial:
-            partial.write_text(json.dumps({"kept": kept, "scores": scores}, indent=2) + "\n", encoding="utf-8")
+            partial.write_text(json.dumps(choice._asdict(), indent=2) + "\n", encoding="utf-8")
     distributed.barrier()
-    return Choice(scores, kept)
+    return choice
 
 
 def auto(
@@ -151,6 +173,40 @@ def majority(dataset: Dataset, split: str = "test") -> float:
 def _completed(config: ModelConfig, **values: Any) -> ModelConfig:
     """The configuration with values for options that are ``None``."""
     return replace(config, **{name: value for name, value in values.items() if getattr(config, name) is None})
+
+
+def _within(
+    candidate: Candidate, dataset: Dataset, seconds: float, place: Path, device: torch.device | None
+) -> Candidate | None:
+    """The candidate with as many epochs as the seconds allow, by the time of a first one; None if there is no time for any."""
+    if (place / "config.json").exists():  # resumed: with the epochs that were chosen before
+        return _with_epochs(candidate, RunConfig.read(place / "config.json").training.epochs)
+    if candidate.model.model == "svm":
+        return candidate
+    begin = time.monotonic()
+    model = candidate.model.build(dataset.shapes.dim, len(dataset.classes)).to(device or distributed.device())
+    seconds_per_epoch = train(model, dataset, _with_epochs(candidate, 1).training, progress=False).seconds_per_epoch
+    epochs = int((seconds - (time.monotonic() - begin)) / seconds_per_epoch)
+    return _with_epochs(candidate, min(epochs, candidate.training.epochs)) if epochs >= 1 else None
+
+
+def _with_epochs(candidate: Candidate, epochs: int) -> Candidate:
+    return candidate._replace(training=replace(candidate.training, epochs=epochs))
+
+
+def _reasons(dataset: Dataset, kept: Candidate, score: float, refit: bool) -> list[str]:
+    """Sentences about what was chosen, and why."""
+    count, model, training = len(dataset.indices("train")), kept.model, kept.training
+    space = {2: "in the plane", 3: "in space"}.get(dataset.shapes.dim, f"in {dataset.shapes.dim} dimensions")
+    reasons = [
+        f"kept {kept.name}: no other is better on {len(dataset.indices('val'))} validation shapes ({score:.1f} %)",
+        f"{model.num_directions} directions x {model.num_thresholds} thresholds, since the shapes are {space}",
+    ]
+    if model.model != "svm":
+        reasons.append(f"{training.epochs} epochs of batches of {training.batch_size}, since {count} shapes are for training")
+    if refit:
+        reasons.append("then trained again on training and validation shapes together")
+    return reasons
 
 
 def _place(folder: Path, name: str) -> Path:
