@@ -8,7 +8,7 @@ import pytest
 
 GALLERY = Path(__file__).parents[1] / "examples" / "gallery"
 EXAMPLES = sorted(GALLERY.glob("*.py"))
-QUICK = ["cells", "cloud_loss", "cluster", "gpu", "images", "paper_tables", "similar_shapes"]
+QUICK = ["cells", "cloud_loss", "cluster", "fit_mesh", "gpu", "images", "paper_tables", "similar_shapes", "wings"]
 
 
 def test_there_is_an_example_for_every_task():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+import torch
 from PIL import Image, ImageDraw, ImageFont
 
 import eulerscan as es
@@ -39,7 +40,7 @@ transforms = es.ect(shapes.normalized("unit_ball"), es.directions.circle(64), th
 distances = distance_matrix(transforms, thresholds=thresholds)
 
 names = list(images)
-nearest = (distances + 1e9 * (distances == 0)).argmin(dim=1).tolist()
+nearest = (distances + 1e9 * torch.eye(len(names))).argmin(dim=1).tolist()
 same = np.mean([names[i][0] == names[j][0] for i, j in enumerate(nearest)])
 print(f"{100 * same:.0f} % of the images are nearest to the same letter in another typeface")
 

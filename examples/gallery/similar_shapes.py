@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import torch
 import trimesh
 
 import eulerscan as es
@@ -44,6 +45,10 @@ shapes = es.collate([es.read(path) for path in paths])
 thresholds = es.thresholds(64)
 transforms = es.ect(shapes.normalized("unit_ball"), es.directions.fibonacci(128), thresholds).sort(dim=1).values
 distances = distance_matrix(transforms, thresholds=thresholds)
+
+nearest = (distances + 1e9 * torch.eye(len(paths))).argmin(dim=1).tolist()
+alike = [paths[i].name.split("-")[0] == paths[j].name.split("-")[0] for i, j in enumerate(nearest)]
+print(f"{100 * np.mean(alike):.0f} % of {len(paths)} shapes are nearest to one of the same kind")
 
 # %%
 # The nearest shapes of one of each kind:
