@@ -24,19 +24,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
 import eulerscan as es
 from eulerscan import __version__, rotations
 from eulerscan.datasets import Dataset, load
-from eulerscan.directions import quadrature
 from eulerscan.nn import FrameAveraging
 from eulerscan.nn.models import ECTCurves, ECTHarmonics
 from eulerscan.training import Augmentation, TrainingConfig, evaluate, train
 
 RESULTS = Path(__file__).parents[1] / "results" / "rotations.jsonl"
-HEADS = ("harmonics", "curves", "frames")
+HEADS = ("harmonics", "harmonics-local", "curves", "frames")
 SETTINGS = ("z", "so3")
 
 
@@ -46,7 +47,7 @@ def main() -> None:
     parser.add_argument("--heads", nargs="+", choices=HEADS, default=HEADS)
     parser.add_argument("--train", nargs="+", choices=SETTINGS, default=SETTINGS, help="how training clouds are rotated")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=25)
     parser.add_argument("--validate", action="store_true", help="score on a fifth of the training split, not on the test split")
     arguments = parser.parse_args()
     if arguments.part == "invariance":
@@ -84,7 +85,7 @@ def invariance() -> Iterator[str]:
         name = "exact transform" if math.isinf(scale) else f"scale {scale:g}"
         yield row(f"harmonics of degree 6, {name}", lambda dataset, scale=scale: harmonic(6, 4, scale=scale))
     for guard in (0, 10, 40, 80):
-        size = len(quadrature(12 + guard).directions)
+        size = len(ECTHarmonics.initial_directions(3, 6, guard))
         yield row(f"harmonics of degree 6, {size} directions", lambda dataset, guard=guard: harmonic(6, 4, guard=guard))
     yield row("frames of principal axes", lambda dataset: FrameAveraging(pooled(64, directed=True)))
 
@@ -105,14 +106,24 @@ def pooled(num_directions: int, num_classes: int = 4, *, directed: bool = False,
 
 
 def harmonic(
-    degree: int, num_classes: int, *, scale: float = 8.0, guard: int | None = None, num_thresholds: int = 24, **head: Any
+    degree: int,
+    num_classes: int,
+    *,
+    scale: float = 8.0,
+    guard: int = 20,
+    num_thresholds: int = 24,
+    num_channels: int = 1,
+    **head: Any,
 ) -> ECTHarmonics:
-    if guard is None:
-        directions = ECTHarmonics.initial_directions(3, degree)
-    else:
-        directions = quadrature(2 * degree + guard, dtype=torch.float64).directions
     layer = es.ECTLayer(
-        3, num_thresholds=num_thresholds, scale=scale, directions=directions, learn_directions=False, normalize="unit_ball"
+        3,
+        num_thresholds=num_thresholds,
+        scale=scale,
+        directions=ECTHarmonics.initial_directions(3, degree, guard),
+        learn_directions=False,
+        normalize="unit_ball",
+        variant="ect" if num_channels == 1 else "channels",
+        max_dim=None if num_channels == 1 else num_channels - 1,
     )
     return ECTHarmonics(layer, num_classes, degree=degree, **head)
 
@@ -125,49 +136,142 @@ def classify(head: str, setting: str, seed: int, epochs: int, validate: bool) ->
         return
     torch.manual_seed(seed)
     begin = time.perf_counter()
-    whole = load("modelnet40", seed=seed)
-    dataset = rotated(whole, setting, seed)
+    dataset, split = load("modelnet40", seed=seed), "val" if validate else "test"
     if not validate:
         splits = {"train": torch.cat([dataset.indices("train"), dataset.indices("val")]), "test": dataset.indices("test")}
         dataset = replace(dataset, splits=splits)
-    model, augmentation = make(head, len(dataset.classes))
-    config = TrainingConfig(
-        epochs=epochs,
-        batch_size=32,
-        learning_rate=3e-3,
-        schedule="cosine",
-        weight_decay=0.05,
-        select_by="last",
-        augmentation=augmentation,
-        seed=seed,
-    )
-    folder = Path(tempfile.gettempdir()) / "eulerscan-rotations" / "-".join(str(value) for value in key.values())
-    folder.mkdir(parents=True, exist_ok=True)
-    trained = train(model, dataset, config, folder)  # resumes
-    scores = {}
-    for name in SETTINGS:
-        split = "val" if validate else "test"
-        scores[f"{split}_accuracy_{name}"] = evaluate(model, rotated(whole, name, seed + 1000), split).accuracy
-    line = {
-        **key,
-        "parameters": sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
-        **scores,
-        "train_loss": trained.history[-1]["loss"],
-        "seconds_per_epoch": trained.seconds_per_epoch,
-        "seconds": time.perf_counter() - begin,
-        "settings": {"batch_size": config.batch_size, "learning_rate": config.learning_rate},
-        "version": __version__,
-    }
+    run = train_on_coefficients if head.startswith("harmonics") else train_on_clouds
+    line = key | run(head, dataset, setting, split, seed, epochs)
+    line |= {"seconds": time.perf_counter() - begin, "threads": torch.get_num_threads(), "version": __version__}
     with RESULTS.open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(line) + "\n")
 
 
-def make(head: str, num_classes: int) -> tuple[nn.Module, Augmentation]:
-    if head == "harmonics":
-        return harmonic(8, num_classes), Augmentation()
-    if head == "curves":
-        return pooled(128, num_classes, rotate_directions=True), Augmentation(jitter=0.01)
-    return FrameAveraging(pooled(64, num_classes, directed=True)), Augmentation(jitter=0.01)
+def train_on_clouds(head: str, dataset: Dataset, setting: str, split: str, seed: int, epochs: int) -> dict[str, Any]:
+    """Train by the loop of the library, which resumes."""
+    config = TrainingConfig(
+        epochs=epochs,
+        batch_size=64,
+        learning_rate=3e-3,
+        schedule="cosine",
+        weight_decay=0.05,
+        select_by="last",
+        augmentation=Augmentation(squeeze=0.15, jitter=0.01),
+        seed=seed,
+    )
+    half = es.directions.half_sphere(48, 3, dtype=torch.float64)
+    rotate = head == "curves"
+    layer = es.ECTLayer(
+        3, num_thresholds=32, directions=half, scale=20.0, normalize="unit_ball", rotate_directions=rotate
+    )  # learned directions
+    model: nn.Module = ECTCurves(layer, len(dataset.classes), channels=(32, 64, 64), directed=not rotate)
+    model = model if rotate else FrameAveraging(model)
+    folder = Path(tempfile.gettempdir()) / "eulerscan-rotations" / f"{head}-{setting}-{seed}-{epochs}-{split}"
+    folder.mkdir(parents=True, exist_ok=True)
+    trained = train(model, rotated(dataset, setting, seed), config, folder)
+    tests = {name: evaluate(model, rotated(dataset, name, seed + 1000), split).accuracy for name in SETTINGS}
+    return {
+        "parameters": sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
+        **{f"{split}_accuracy_{name}": 100 * accuracy for name, accuracy in tests.items()},
+        "train_loss": trained.history[-1]["loss"],
+        "seconds_per_epoch": trained.seconds_per_epoch,
+        "settings": {"directions": 48, "thresholds": 32, "scale": 20.0, "batch_size": 64, "learning_rate": 3e-3},
+    }
+
+
+def train_on_coefficients(head: str, dataset: Dataset, setting: str, split: str, seed: int, epochs: int) -> dict[str, Any]:
+    """Train on coefficients that are computed once: those of an invariant head never change but for a rotation.
+
+    Every training cloud comes as it is, and twice squeezed and jittered. The curves of a cloud in opposite directions are
+    mirror images, so that the thresholds from 0 on are enough. *harmonics-local* weights the points by the shape of their
+    neighborhoods too.
+    """
+    degree, scale, batch_size, rate = 6, 10.0, 32, 3e-3
+    shapes = dataset.shapes
+    weights = local_weights(shapes) if head == "harmonics-local" else torch.ones(len(shapes.points), 1)
+    head_sizes: dict[str, Any] = {"channels": (16, 32, 128), "hidden": (256,), "dropout": 0.5}
+    options = {"scale": scale, "num_thresholds": 12, "num_channels": weights.shape[1]} | head_sizes
+    model = harmonic(degree, len(dataset.classes), **options)
+    with torch.no_grad():
+        model.layer.raw_thresholds.copy_(torch.linspace(0, 1.1, 12))
+
+    def features(shapes: es.Complex, indices: Tensor) -> Tensor:
+        """``[M, B, H, C]``: what the first two blocks of the head give."""
+        found = []
+        for part in indices.split(256):
+            complex, own = shapes.select(part), weights.view(len(shapes), -1, weights.shape[1])[part].flatten(0, 1)
+            normal = complex.normalized("unit_ball")
+            grid = model.layer.directions, model.layer.thresholds
+            curves = [es.ect(normal.with_weights(column), *grid, scale=scale) for column in own.T.contiguous()]
+            found.append(model.head[:2](torch.stack(curves, dim=1)))
+        return torch.cat(found, dim=1)
+
+    noise, train_indices = Augmentation(squeeze=0.15, jitter=0.01), dataset.indices("train")
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        copies = [shapes, noise(shapes, generator), noise(shapes, generator)]
+        copies = [replace(dataset, shapes=copy) for copy in copies]
+        known = torch.cat([features(rotated(copy, setting, seed).shapes, train_indices) for copy in copies], dim=1)
+        tests = {name: features(rotated(dataset, name, seed + 1000).shapes, dataset.indices(split)) for name in SETTINGS}
+    labels, rest = dataset.labels[train_indices].repeat(len(copies)), model.head[2:]
+    optimizer = torch.optim.AdamW(rest.parameters(), lr=rate, weight_decay=0.05)
+    steps = math.ceil(len(train_indices) / batch_size)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=epochs * steps, pct_start=0.1)
+    seconds = []
+    for _ in range(epochs):
+        begin, total = time.perf_counter(), 0.0
+        for batch in torch.randint(len(labels), (steps, batch_size), generator=generator):
+            loss = nn.functional.cross_entropy(rest(known[:, batch]), labels[batch], label_smoothing=0.1)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(rest.parameters(), 5.0)
+            optimizer.step()
+            schedule.step()
+            total += float(loss.detach())
+        seconds.append(time.perf_counter() - begin)
+        print(f"{head} {setting} seed {seed}: loss {total / steps:.3f}, {seconds[-1]:.0f} s", flush=True)
+    rest.eval()
+    scores = {}
+    with torch.no_grad():
+        for name, found in tests.items():
+            logits = torch.cat([rest(part) for part in found.split(256, dim=1)])
+            scores[f"{split}_accuracy_{name}"] = 100 * float(
+                (logits.argmax(dim=1) == dataset.labels[dataset.indices(split)]).double().mean()
+            )
+    return {
+        "parameters": sum(parameter.numel() for parameter in rest.parameters()),
+        **scores,
+        "train_loss": total / steps,
+        "seconds_per_epoch": float(torch.tensor(seconds).median()),
+        "settings": {
+            "degree": degree,
+            "scale": scale,
+            "thresholds": 12,
+            "batch_size": batch_size,
+            "learning_rate": rate,
+            **head_sizes,
+        },
+    }
+
+
+def local_weights(shapes: es.Complex) -> Tensor:
+    """``[V, 5]``: 1, and linearity and scattering of the 16 and of the 48 nearest points of each point."""
+    path = Path(tempfile.gettempdir()) / "eulerscan-rotations" / "local.npy"
+    if path.exists():
+        return torch.from_numpy(np.load(path))
+    found = []
+    for points in shapes.points.view(len(shapes), -1, 3):
+        neighbors = torch.from_numpy(cKDTree(points.numpy()).query(points.numpy(), 48)[1])
+        columns = [torch.ones(len(points))]
+        for count in (16, 48):
+            near = points[neighbors[:, :count]]
+            near = near - near.mean(dim=1, keepdim=True)
+            low, middle, high = torch.linalg.eigvalsh(near.transpose(1, 2) @ near).clamp(min=1e-12).T
+            columns += [(high - middle) / high, low / high]
+        found.append(torch.stack(columns, dim=1))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, torch.cat(found).numpy())
+    return torch.cat(found)
 
 
 def rotated(dataset: Dataset, setting: str, seed: int) -> Dataset:

@@ -75,9 +75,11 @@ class ECTHarmonics(Classifier):
             raise ValueError("layer must have learn_directions=False, since learned directions are no quadrature.")
         inputs, dim = 2 * layer.num_channels, layer.dim
         blocks: list[nn.Module] = [CurveChannels(), Coefficients(layer.directions, degree), DegreeNorm(inputs, degree, dim)]
-        for before, after in itertools.pairwise((inputs, *channels)):
+        for before, after in itertools.pairwise((inputs, *channels[:-1])):
             blocks += [DegreeConvolution(before, 2 * after, degree, dim), DegreeNorm(2 * after, degree, dim)]
             blocks += [Product(degree, dim)]
+        last = channels[-2] if len(channels) > 1 else inputs
+        blocks += [DegreeConvolution(last, channels[-1], degree, dim), DegreeNorm(channels[-1], degree, dim)]
         sizes = ((degree + 1) * channels[-1] * width, *hidden)
         classify = [nn.Dropout(dropout), *linear_blocks(sizes, dropout, batch_norm=True), nn.Linear(sizes[-1], num_classes)]
         super().__init__(layer, nn.Sequential(*blocks, Norms(degree, dim), *classify))
