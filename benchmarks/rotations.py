@@ -32,6 +32,7 @@ from torch import Tensor, nn
 import eulerscan as es
 from eulerscan import __version__, rotations
 from eulerscan.datasets import Dataset, load
+from eulerscan.harmonics import degrees, harmonics
 from eulerscan.nn import FrameAveraging
 from eulerscan.nn.models import ECTCurves, ECTHarmonics
 from eulerscan.training import Augmentation, TrainingConfig, evaluate, train
@@ -182,40 +183,34 @@ def train_on_clouds(head: str, dataset: Dataset, setting: str, split: str, seed:
 def train_on_coefficients(head: str, dataset: Dataset, setting: str, split: str, seed: int, epochs: int) -> dict[str, Any]:
     """Train on coefficients that are computed once: those of an invariant head never change but for a rotation.
 
-    Every training cloud comes as it is, and twice squeezed and jittered. The curves of a cloud in opposite directions are
-    mirror images, so that the thresholds from 0 on are enough. *harmonics-local* weights the points by the shape of their
-    neighborhoods too.
+    Every training cloud comes as it is, and in copies that are squeezed and jittered. The curves of a cloud in opposite
+    directions are mirror images, so that the thresholds from 0 on are enough. *harmonics-local* weights the points by the shape
+    of their neighborhoods too.
     """
-    degree, scale, batch_size, rate = 6, 10.0, 32, 3e-3
+    degree, scale, copies, batch_size, rate = 6, 10.0, 4, 32, 3e-3
     shapes = dataset.shapes
     weights = local_weights(shapes) if head == "harmonics-local" else torch.ones(len(shapes.points), 1)
-    head_sizes: dict[str, Any] = {"channels": (16, 32, 128), "hidden": (256,), "dropout": 0.5}
-    options = {"scale": scale, "num_thresholds": 12, "num_channels": weights.shape[1]} | head_sizes
-    model = harmonic(degree, len(dataset.classes), **options)
-    with torch.no_grad():
-        model.layer.raw_thresholds.copy_(torch.linspace(0, 1.1, 12))
+    sizes: dict[str, Any] = {"channels": (16, 32, 128), "hidden": (256,), "dropout": 0.5}
+    options = {"scale": scale, "num_thresholds": 12, "num_channels": weights.shape[1]} | sizes
+    model, expansion = harmonic(degree, len(dataset.classes), **options), Expansion(degree, scale, torch.linspace(0, 1.1, 12))
+    rest = model.head[2:]  # after curves and their coefficients
 
     def features(shapes: es.Complex, indices: Tensor) -> Tensor:
-        """``[M, B, H, C]``: what the first two blocks of the head give."""
+        """``[M, B, H, C]``: what the first two blocks of the head would give."""
         found = []
-        for part in indices.split(256):
-            complex, own = shapes.select(part), weights.view(len(shapes), -1, weights.shape[1])[part].flatten(0, 1)
-            normal = complex.normalized("unit_ball")
-            grid = model.layer.directions, model.layer.thresholds
-            curves = [es.ect(normal.with_weights(column), *grid, scale=scale) for column in own.T.contiguous()]
-            found.append(model.head[:2](torch.stack(curves, dim=1)))
+        for part in indices.split(128):
+            points = shapes.select(part).normalized("unit_ball").points.view(len(part), -1, 3)
+            found.append(expansion(points, weights.view(len(shapes), -1, weights.shape[1])[part]))
         return torch.cat(found, dim=1)
 
-    noise, train_indices = Augmentation(squeeze=0.15, jitter=0.01), dataset.indices("train")
+    noise, indices = Augmentation(squeeze=0.15, jitter=0.01), dataset.indices("train")
     generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        copies = [shapes, noise(shapes, generator), noise(shapes, generator)]
-        copies = [replace(dataset, shapes=copy) for copy in copies]
-        known = torch.cat([features(rotated(copy, setting, seed).shapes, train_indices) for copy in copies], dim=1)
-        tests = {name: features(rotated(dataset, name, seed + 1000).shapes, dataset.indices(split)) for name in SETTINGS}
-    labels, rest = dataset.labels[train_indices].repeat(len(copies)), model.head[2:]
+    drawn = [shapes, *(noise(shapes, generator) for _ in range(copies - 1))]
+    known = torch.cat([features(rotated(replace(dataset, shapes=s), setting, seed).shapes, indices) for s in drawn], dim=1)
+    tests = {name: features(rotated(dataset, name, seed + 1000).shapes, dataset.indices(split)) for name in SETTINGS}
+    labels = dataset.labels[indices].repeat(copies)
     optimizer = torch.optim.AdamW(rest.parameters(), lr=rate, weight_decay=0.05)
-    steps = math.ceil(len(train_indices) / batch_size)
+    steps = math.ceil(len(indices) / batch_size)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=epochs * steps, pct_start=0.1)
     seconds = []
     for _ in range(epochs):
@@ -234,24 +229,49 @@ def train_on_coefficients(head: str, dataset: Dataset, setting: str, split: str,
     scores = {}
     with torch.no_grad():
         for name, found in tests.items():
-            logits = torch.cat([rest(part) for part in found.split(256, dim=1)])
-            scores[f"{split}_accuracy_{name}"] = 100 * float(
-                (logits.argmax(dim=1) == dataset.labels[dataset.indices(split)]).double().mean()
-            )
+            guess = torch.cat([rest(part).argmax(dim=1) for part in found.split(256, dim=1)])
+            scores[f"{split}_accuracy_{name}"] = 100 * float((guess == dataset.labels[dataset.indices(split)]).double().mean())
     return {
         "parameters": sum(parameter.numel() for parameter in rest.parameters()),
         **scores,
         "train_loss": total / steps,
         "seconds_per_epoch": float(torch.tensor(seconds).median()),
-        "settings": {
-            "degree": degree,
-            "scale": scale,
-            "thresholds": 12,
-            "batch_size": batch_size,
-            "learning_rate": rate,
-            **head_sizes,
-        },
+        "settings": {"degree": degree, "copies": copies, "batch_size": batch_size, "learning_rate": rate, **options},
     }
+
+
+class Expansion:
+    """Coefficients of the smooth transform of clouds in the unit ball, in closed form.
+
+    The curve of a point is a function of its distance r from the origin and of the angle to the direction. So its coefficients
+    are harmonics of the point times a function of r (Funk and Hecke), here a polynomial of Chebyshev. This equals the
+    projection of the transform on the directions of a quadrature, and is faster for clouds.
+    """
+
+    TERMS = 24
+
+    def __init__(self, degree: int, scale: float, thresholds: Tensor) -> None:
+        self.degree, self.degrees = degree, degrees(degree, 3)
+        angle = math.pi * (torch.arange(self.TERMS, dtype=torch.float64) + 0.5) / self.TERMS
+        radii = (1 + angle.cos()) / 2
+        x, weights = (torch.from_numpy(values) for values in np.polynomial.legendre.leggauss(100))
+        curves = torch.sigmoid(scale * (thresholds.double()[None, :, None] - radii[:, None, None] * x))  # [R, H, X]
+        legendre = torch.stack([torch.special.legendre_polynomial_p(x, n) for n in range(degree + 1)])
+        values = torch.einsum("rhx,nx,x->nhr", curves, legendre, weights / 2)
+        basis = torch.cos(torch.arange(self.TERMS)[:, None] * angle) * (2 / self.TERMS)
+        basis[0] /= 2
+        self.terms = torch.einsum("nhr,kr->nhk", values, basis).float()[self.degrees]  # [M, H, K]
+
+    def __call__(self, points: Tensor, weights: Tensor) -> Tensor:
+        """``[M, B, H, 2 C]``: curves and their differences, of clouds ``[B, V, 3]`` with weights ``[B, V, C]``."""
+        radii = points.norm(dim=2)
+        units = nn.functional.normalize(points, dim=2)
+        values = harmonics(units.flatten(0, 1), self.degree).float().unflatten(0, radii.shape)  # [B, V, M]
+        polynomials = torch.cos(torch.arange(self.TERMS) * torch.arccos((2 * radii - 1).clamp(-1, 1))[..., None])
+        weighted = (polynomials[..., None] * weights[:, :, None]).flatten(2)  # [B, V, K C]
+        moments = (values.transpose(1, 2) @ weighted).unflatten(2, (self.TERMS, -1))  # [B, M, K, C]
+        found = torch.einsum("mhk,bmkc->mbhc", self.terms, moments)
+        return torch.cat([found, found.diff(dim=2, prepend=torch.zeros_like(found[:, :, :1]))], dim=3)
 
 
 def local_weights(shapes: es.Complex) -> Tensor:
