@@ -20,6 +20,7 @@ from triton.runtime import interpreter  # noqa: E402
 from eulerscan.kernels.triton import problem  # noqa: E402
 
 WIDE = problem.Tiles(vertices=64, directions=32, thresholds=64)  # fewer programs: the interpreter needs milliseconds for each
+LONG = problem.Tiles(chunk=4096, vertices=4096, thresholds=4)
 SMALL = problem.Tiles(chunk=4, vertices=2, directions=1, thresholds=4, simplices=64, weights=8)  # several programs everywhere
 GUARD = 256  # entries before and behind every tensor
 POISON = 1 << 28  # in integers; in floats it is NaN
@@ -53,9 +54,9 @@ def tiles(chosen):
         problem.TILES = before
 
 
-def ect(*arguments, tiled=WIDE):
+def ect(*arguments, tiled=None):
     """``operation.ect`` by the Triton kernels."""
-    with choice.use("triton"), tiles(tiled):
+    with choice.use("triton"), tiles(tiled or (LONG if len(arguments[0]) > 1000 else WIDE)):
         return operation.ect(*arguments)
 
 

@@ -113,9 +113,9 @@ class Problem:
             thresholds, scale = (t.detach().requires_grad_() for t in (self.thresholds, self.scale))
             for rows in _rows(heights, thresholds):
                 pair = [t[rows].detach().requires_grad_() for t in (heights, coefficients)]
-                risen = pair[1].unsqueeze(-1) * _sigmoids(pair[0], thresholds, scale)
+                counted = _counted(*pair, thresholds, scale)
                 own = gradient.index_select(0, owner[rows])
-                slopes = torch.autograd.grad(risen, (*pair, thresholds, scale), own, materialize_grads=True)
+                slopes = torch.autograd.grad(counted, (*pair, thresholds, scale), own, materialize_grads=True)
                 upstream[0][rows], upstream[1][rows] = slopes[0], slopes[1]
                 if of_thresholds is not None:
                     of_thresholds += slopes[2]
@@ -187,20 +187,21 @@ def _everywhere(
 ) -> Tensor:
     """The curves ``[B, T, H]`` of some directions, given heights and coefficients ``[V, T]``: no value is read."""
     result = heights.new_zeros(num_complexes, heights.shape[1], len(thresholds))
+    add = Tensor.index_add if torch.is_grad_enabled() else Tensor.index_add_
     for rows in _rows(heights, thresholds):
-        risen = coefficients[rows].unsqueeze(-1) * _sigmoids(heights[rows], thresholds, scale)
-        result = result.index_add(0, vertices.owner[rows], risen)
+        result = add(result, 0, vertices.owner[rows], _counted(heights[rows], coefficients[rows], thresholds, scale))
     invalid = ~torch.isfinite(thresholds).all() | (thresholds[1:] < thresholds[:-1]).any() | ~(scale > 0)
     return torch.where(invalid, torch.nan, result)
 
 
-def _sigmoids(heights: Tensor, thresholds: Tensor, scale: Tensor) -> Tensor:
-    """``[V, T, H]``: the share of a vertex that lies below each threshold. An infinite scale gives steps, without a gradient."""
+def _counted(heights: Tensor, coefficients: Tensor, thresholds: Tensor, scale: Tensor) -> Tensor:
+    """``[V, T, H]``: coefficients times sigmoids. An infinite scale gives steps, without a gradient."""
+    most = torch.finfo(heights.dtype).max / 4
+    above = thresholds - heights.clamp(-most, most).unsqueeze(-1)  # finite, so that infinite heights have a gradient of 0
     exact = torch.isinf(scale)
-    most = torch.finfo(heights.dtype).max
-    above = (thresholds - heights.unsqueeze(-1)).clamp(-most, most)  # finite, so that infinite heights have a gradient of 0
-    steps = torch.where(above.isnan(), above, (above >= 0).to(above.dtype))
-    return torch.where(exact, steps.detach(), torch.sigmoid(torch.where(exact, 1.0, scale) * above))
+    risen = torch.sigmoid(torch.where(exact, 1.0, scale) * above)
+    unknown = heights.isnan()  # which steps would hide
+    return torch.where(unknown, torch.nan, coefficients).unsqueeze(-1) * torch.where(exact, above >= 0, risen)
 
 
 def _by_windows(

@@ -121,11 +121,12 @@ def coefficient_gradients(
 def weight_gradients(
     points, directions, simplices, offsets, coefficient_gradient, weight_gradient, num_points, size, num_weights, T, B, stride,
     steps, ROWS: tl.constexpr, LEVEL: tl.constexpr, SIGN: tl.constexpr, DIM: tl.constexpr, SHARED: tl.constexpr,
-    ADD: tl.constexpr, BS: tl.constexpr, BT: tl.constexpr,
+    ADD: tl.constexpr, LONG: tl.constexpr, BS: tl.constexpr, BT: tl.constexpr,
 ):  # fmt: skip
     """The gradient of the weights of a level: those of the coefficients of the top vertices, summed over the directions."""
-    count, first, weighed = level_of(offsets, B, ROWS, LEVEL)
-    start = tl.program_id(0).to(tl.int64) * BS
+    INDEX: tl.constexpr = tl.int64 if LONG else tl.int32
+    count, first, weighed = level_of(offsets, B, ROWS, LEVEL, INDEX)
+    start = tl.program_id(0).to(INDEX) * BS
     if start >= count:
         return
     simplex = start + tl.arange(0, BS)
@@ -143,7 +144,7 @@ def weight_gradients(
         else:
             top, valid = tops(
                 points, directions, sets, simplices, first, count, size, num_points, simplex, inside, columns, within, stride,
-                ROWS[LEVEL - 1], DIM, SHARED,
+                ROWS[LEVEL - 1], DIM, SHARED, INDEX,
             )  # fmt: skip
         mask = (inside & valid)[:, None] & within[None, :]
         total += tl.load(coefficient_gradient + top * T + columns[None, :], mask, 0.0)

@@ -42,14 +42,16 @@ def coefficients_of(sums, weights, unit, vertices, columns, inside, within, T, R
 def collapse(
     points, directions, simplices, offsets, fixed, sums, status, num_points, size, num_weights, T, B, stride, steps,
     ROWS: tl.constexpr, LEVEL: tl.constexpr, SIGN: tl.constexpr, DIM: tl.constexpr, SHARED: tl.constexpr,
-    WEIGHTED: tl.constexpr, BS: tl.constexpr, BT: tl.constexpr,
+    WEIGHTED: tl.constexpr, LONG: tl.constexpr, BS: tl.constexpr, BT: tl.constexpr,
 ):  # fmt: skip
     """Add the signs, or weights, of the simplices of a level to ``sums [V, T]``: ``[BS, BT]`` a program.
 
-    ``status`` becomes 1 if an index is outside the points.
+    ``status`` becomes 1 if an index is outside the points. Unless some index is ``LONG``, 32 bits suffice, which saves a sixth of
+    the instructions.
     """
-    count, first, weighed = level_of(offsets, B, ROWS, LEVEL)
-    start = tl.program_id(0).to(tl.int64) * BS
+    INDEX: tl.constexpr = tl.int64 if LONG else tl.int32
+    count, first, weighed = level_of(offsets, B, ROWS, LEVEL, INDEX)
+    start = tl.program_id(0).to(INDEX) * BS
     if start >= count:  # the grid is as large as the level could be
         return
     simplex = start + tl.arange(0, BS)
@@ -60,7 +62,7 @@ def collapse(
         sets = complex_of(offsets + LEVEL * (B + 1), simplex, B, steps)
     top, valid = tops(
         points, directions, sets, simplices, first, count, size, num_points, simplex, inside, columns, within, stride,
-        ROWS[LEVEL - 1], DIM, SHARED,
+        ROWS[LEVEL - 1], DIM, SHARED, INDEX,
     )  # fmt: skip
     if tl.max((inside & (valid == 0)).to(tl.int32)) != 0:
         tl.store(status, 1)

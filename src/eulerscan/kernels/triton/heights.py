@@ -66,17 +66,17 @@ def _plus_axis(
 @triton.jit
 def tops(
     points, directions, sets, simplices, first, count, size, num_points, simplex, inside, columns, within, stride,
-    ROWS: tl.constexpr, DIM: tl.constexpr, SHARED: tl.constexpr,
+    ROWS: tl.constexpr, DIM: tl.constexpr, SHARED: tl.constexpr, INDEX: tl.constexpr,
 ):  # fmt: skip
     """``[s, t]``: the highest vertex of simplices ``[s]`` of a level, and ``[s]``: whether all their indices are valid.
 
     Among equally high vertices it is the one with the largest index, so that the order of the vertices does not matter.
     """
-    vertex, valid = _vertex(simplices, first + simplex, size, num_points, inside)
+    vertex, valid = _vertex(simplices, first + simplex, size, num_points, inside, INDEX)
     best = heights(points, directions, sets, vertex, columns, inside & valid, within, stride, DIM, SHARED)
     top = tl.broadcast_to(vertex[:, None], best.shape)
     for row in tl.static_range(1, ROWS):
-        vertex, known = _vertex(simplices, first + row * count + simplex, size, num_points, inside)
+        vertex, known = _vertex(simplices, first + row * count + simplex, size, num_points, inside, INDEX)
         valid = valid & known
         height = heights(points, directions, sets, vertex, columns, inside & known, within, stride, DIM, SHARED)
         above = (height > best) | ((height == best) & (vertex[:, None] > top))
@@ -86,8 +86,8 @@ def tops(
 
 
 @triton.jit
-def _vertex(simplices, place, size, num_points, inside):
+def _vertex(simplices, place, size, num_points, inside, INDEX: tl.constexpr):
     """The vertices at some places of the packed simplices, 0 where they are invalid, and whether they are valid."""
-    vertex = tl.load(simplices + place, inside & (place < size), -1).to(tl.int64)
+    vertex = tl.load(simplices + place, inside & (place < size), -1)
     valid = (vertex >= 0) & (vertex < num_points)
-    return tl.where(valid, vertex, 0), valid
+    return tl.where(valid, vertex, 0).to(INDEX), valid

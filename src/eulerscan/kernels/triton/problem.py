@@ -20,7 +20,10 @@ from ..portable import SATURATION
 from . import backward, collapse, forward
 
 MAX_ENTRIES = 1 << 26  # of an intermediate tensor; directions are processed in blocks of that size
+MAX_INT32 = 2**31 - 2**16  # room for the last tile
 MAX_DIRECTIONS = 1 << 15  # of a block: CUDA limits the second axis of a grid
+# Registers of kernels of one warp. Without a limit, NVIDIA's assembler spills a few to fit more warps.
+MAX_REGISTERS = {torch.float32: 128, torch.float64: 255}
 
 
 class Tiles(NamedTuple):
@@ -65,7 +68,11 @@ class Problem:
         self.shared = directions is None or directions.ndim == 2
         self.saturation = SATURATION[points.dtype]
         self.steps, self.searches = self.num_complexes.bit_length(), self.num_thresholds.bit_length()
+        longest = max(len(simplices) + len(points), self.points.numel(), 0 if directions is None else directions.numel())
+        self.is_long = simplices.dtype == torch.int64 or longest >= MAX_INT32
         self.tiles = TILES
+        limit = {} if torch.version.hip else {"maxnreg": MAX_REGISTERS[points.dtype]}  # AMD's compiler has no such option
+        self.one_warp = {"num_warps": 1, **limit}
         self.kept: Coefficients | None = None
         self.fixed: tuple[Tensor, Tensor] | None = None
 
@@ -138,7 +145,7 @@ class Problem:
             forward.chunk_curves[num_chunks, triton.cdiv(block.count, wide), triton.cdiv(thresholds, high)](
                 block.points, block.directions, self.thresholds, self.scale, made.sums, made.weights, made.units, self.offsets,
                 parts, self.num_points, count, block.count, thresholds, block.stride, self.steps, DIM=self.dim, KIND=made.kind,
-                MODE=mode.value, SATURATION=self.saturation, CHUNK=tiles.chunk, BV=tiles.vertices, BT=wide, BH=high, num_warps=1,
+                MODE=mode.value, SATURATION=self.saturation, CHUNK=tiles.chunk, BV=tiles.vertices, BT=wide, BH=high, **self.one_warp,
             )  # fmt: skip
             values = mode.value == forward.VALUES.value
             self._sum_chunks(parts, tiles.chunk, result[:, block.start :], thresholds, made.status if values else None, values)
@@ -180,7 +187,7 @@ class Problem:
                     block.points, block.directions, self.simplices, self.offsets, weights if weighted else sums, sums, status,
                     self.num_points, self.simplices.numel(), len(weights) if weighted else 0, block.count, self.num_complexes,
                     block.stride, self.steps, ROWS=self.rows, LEVEL=level, SIGN=sign, DIM=self.dim, SHARED=self.shared,
-                    WEIGHTED=weighted, BS=deep, BT=wide, num_warps=4,
+                    WEIGHTED=weighted, LONG=self.is_long, BS=deep, BT=wide, num_warps=4,
                 )  # fmt: skip
         kind = collapse.FIXED if weighted else collapse.COUNT
         made = Coefficients(kind.value, sums, weights, units, status)
@@ -222,7 +229,7 @@ class Problem:
                 gradient[:, block.start :], target, parts, self.num_points, count, block.count, thresholds, block.stride,
                 self.num_directions * thresholds, self.steps, self.searches, DIM=self.dim, AXES=_tile(1 << 30, max(1, self.dim)),
                 KIND=made.kind, SATURATION=self.saturation, OF_POINTS=of_points, OF_DIRECTIONS=of_directions, ADD=block.start > 0,
-                BV=size, BT=wide, num_warps=1,
+                BV=size, BT=wide, **self.one_warp,
             )  # fmt: skip
             if of_direction is not None:
                 if self.shared:
@@ -248,7 +255,7 @@ class Problem:
             backward.coefficient_gradients[self.num_points // size + count, triton.cdiv(block.count, wide)](
                 block.points, block.directions, self.thresholds, self.scale, self.offsets, upstream, suffixes, pulled,
                 self.num_points, count, block.count, thresholds, block.stride, curve_stride, self.steps, self.searches,
-                DIM=self.dim, SATURATION=self.saturation, BV=size, BT=wide, num_warps=1,
+                DIM=self.dim, SATURATION=self.saturation, BV=size, BT=wide, **self.one_warp,
             )  # fmt: skip
             wide = _tile(32, block.count)
             for level, (vertices, sign) in enumerate(zip((1, *self.rows), (1, *self.signs), strict=True)):
@@ -257,7 +264,8 @@ class Problem:
                     backward.weight_gradients[(triton.cdiv(most, 16),)](
                         block.points, block.directions, self.simplices, self.offsets, pulled, found, self.num_points,
                         self.simplices.numel(), len(weights), block.count, count, block.stride, self.steps, ROWS=self.rows,
-                        LEVEL=level, SIGN=sign, DIM=self.dim, SHARED=self.shared, ADD=block.start > 0, BS=16, BT=wide, num_warps=4,
+                        LEVEL=level, SIGN=sign, DIM=self.dim, SHARED=self.shared, ADD=block.start > 0, LONG=self.is_long,
+                        BS=16, BT=wide, num_warps=4,
                     )  # fmt: skip
         return found
 

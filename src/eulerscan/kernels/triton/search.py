@@ -46,16 +46,16 @@ def complex_of(offsets, entry, B, steps):
 
 
 @triton.jit
-def level_of(offsets, B, ROWS: tl.constexpr, LEVEL: tl.constexpr):
+def level_of(offsets, B, ROWS: tl.constexpr, LEVEL: tl.constexpr, INDEX: tl.constexpr):
     """Number of simplices of a level, and where its simplices and its weights begin. The vertices are level 0.
 
     The counts stay on the device: the host need not wait for them.
     """
-    count = tl.load(offsets + LEVEL * (B + 1) + B)
+    count = tl.load(offsets + LEVEL * (B + 1) + B).to(INDEX)
     simplices = count * 0
     weights = count * 0
     for level in tl.static_range(LEVEL):
-        before = tl.load(offsets + level * (B + 1) + B)
+        before = tl.load(offsets + level * (B + 1) + B).to(INDEX)
         weights += before
         if level > 0:
             simplices += ROWS[level - 1] * before

@@ -1,0 +1,206 @@
+"""The public API on a pretend accelerator. Prints a JSON line for each case: does it agree with the CPU, where would the host wait?
+
+Run in a process of its own: python accelerated.py portable|triton
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import traceback
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent / "kernels"))
+
+import pretend
+import torch
+
+import eulerscan as es
+from eulerscan import analysis, training
+from eulerscan.datasets import Dataset
+from eulerscan.kernels import choice
+from eulerscan.nn import losses, models
+from eulerscan.training.augmentation import Augmentation
+from eulerscan.variants import channels, sect, superlevel, wect
+
+chance = torch.Generator().manual_seed(0)
+POINTS = torch.randn(24, 3, generator=chance) * 0.4
+EDGES = torch.tensor([[i, (i + 1) % 8] for i in range(8)] + [[8 + i, 8 + (i + 3) % 16] for i in range(16)]).T.contiguous()
+TRIANGLES = torch.tensor([[0, 1, 2], [1, 2, 3], [2, 3, 4], [9, 10, 11], [10, 11, 12]]).T.contiguous()
+BATCH = torch.tensor([0] * 8 + [1] * 16)
+GRAPH = es.Complex(POINTS, [EDGES], batch=BATCH)
+MESH = es.Complex(POINTS, [TRIANGLES], batch=BATCH).closure()
+HEAVY = es.Complex(POINTS, [EDGES], weights=[torch.rand(24, generator=chance), torch.rand(24, generator=chance)], batch=BATCH)
+CLOUDS = torch.rand(4, 10, 3, generator=chance)
+DIRECTIONS, THRESHOLDS = es.directions.fibonacci(6), es.thresholds(7)
+LABELS = torch.tensor([0, 1] * 8)
+
+
+def gradients(module, shape):
+    result = module(shape)
+    if result.requires_grad:
+        result.square().sum().backward()
+    return [result, *(p.grad for p in module.parameters() if p.grad is not None)]
+
+
+def model(name):
+    torch.manual_seed(0)
+    return getattr(models, name)(es.ECTLayer(3, 16, 16), 5)
+
+
+def layer(**options):
+    return es.ECTLayer(3, 6, 7, learn_thresholds=True, learn_scale=True, **options)
+
+
+class Autocast(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = layer()
+
+    def forward(self, shape):
+        with torch.autocast(self.layer.weight.device.type, dtype=torch.bfloat16):
+            result = self.layer(shape)
+        assert result.dtype == torch.float32
+        return result
+
+
+class Curves(torch.nn.Module):
+    """Curves of values that are learned."""
+
+    def __init__(self):
+        super().__init__()
+        self.values = torch.nn.Parameter(POINTS[:, :2].clone())
+        self.register_buffer("thresholds", THRESHOLDS)
+
+    def forward(self, shape):
+        return es.ecc(shape, self.values, self.thresholds, scale=20.0)
+
+
+class Loss(torch.nn.Module):
+    """A loss of the points themselves."""
+
+    def __init__(self):
+        super().__init__()
+        self.points = torch.nn.Parameter(POINTS + 0.1)
+        self.loss = losses.ECTLoss(3, 8, 8)
+
+    def forward(self, graph):
+        return self.loss(graph.with_points(self.points), graph)
+
+
+# A module and its shape: neither pass may make the host wait for the device.
+MODULES = {
+    "clouds": (layer, CLOUDS),
+    "graphs": (layer, GRAPH),
+    "meshes": (lambda: layer(normalize="unit_ball", divide_by="peak"), MESH),
+    "channels": (lambda: layer(variant="channels", max_dim=2), MESH),
+    "superlevel": (lambda: layer(variant="superlevel", derivative=True), GRAPH),
+    "weighted": (lambda: layer(normalize="center", divide_by="simplices"), HEAVY),
+    "exact": (lambda: es.ECTLayer(3, 6, 7, scale=math.inf, learn_directions=False), MESH),
+    "autocast": (Autocast, CLOUDS),
+    "CNN": (lambda: model("ECTCNN"), GRAPH),
+    "MLP": (lambda: model("ECTMLP"), GRAPH),
+    "deep sets": (lambda: model("ECTDeepSets"), GRAPH),
+    "loss": (Loss, GRAPH),
+    "filtration": (Curves, MESH),
+}
+
+
+def trained(device):
+    """Weights and losses after two epochs."""
+    torch.manual_seed(0)
+    shapes = es.collate([es.Complex(torch.rand(9, 3, generator=torch.Generator().manual_seed(n)) - 0.5) for n in range(16)])
+    splits = {"train": torch.arange(12), "val": torch.arange(12, 16)}
+    dataset = Dataset("clouds", shapes, LABELS, ("a", "b"), splits)
+    net = models.ECTMLP(es.ECTLayer(3, 6, 7), 2, hidden=(8,)).to(device)
+    config = training.TrainingConfig(epochs=2, batch_size=4, augmentation=Augmentation(jitter=0.01), clip=1.0)
+    history = training.train(net, dataset, config, progress=False).history
+    return [*net.parameters(), torch.tensor([[epoch["loss"], epoch["val_loss"]] for epoch in history])]
+
+
+def second_derivative(points, graph, directions, thresholds):
+    energy = es.ect(graph.with_points(points), directions, thresholds, scale=9.0).square().sum()
+    (slope,) = torch.autograd.grad(energy, points, create_graph=True)
+    return torch.autograd.grad(slope.square().sum(), points)[0]
+
+
+# move(x) is x on the device.
+CALLS = {
+    "ect exact": lambda move, device: es.ect(move(GRAPH), move(DIRECTIONS), move(THRESHOLDS)),
+    "ect weighted": lambda move, device: es.ect(move(HEAVY), move(DIRECTIONS), move(THRESHOLDS), scale=20.0),
+    "ect of own directions": lambda move, device: es.ect(
+        move(MESH), move(torch.stack([DIRECTIONS, -DIRECTIONS])), move(THRESHOLDS), scale=20.0
+    ),
+    "ecc": lambda move, device: es.ecc(move(MESH), move(POINTS[:, :2]), move(THRESHOLDS), scale=20.0),
+    "critical": lambda move, device: es.critical(move(MESH), move(DIRECTIONS)).curves(move(THRESHOLDS)),
+    "channels": lambda move, device: channels(move(MESH), move(DIRECTIONS), move(THRESHOLDS), scale=9.0),
+    "sect": lambda move, device: sect(move(MESH), move(DIRECTIONS), move(THRESHOLDS), scale=9.0),
+    "superlevel": lambda move, device: superlevel(move(MESH), move(DIRECTIONS), move(THRESHOLDS), scale=9.0),
+    "wect": lambda move, device: wect(move(MESH), move(DIRECTIONS), move(THRESHOLDS), weights=move(POINTS[:, 0]), scale=9.0),
+    "Complex": lambda move, device: es.Complex(move(POINTS), [move(EDGES)], batch=move(BATCH)),
+    "Complex, unordered batch": lambda move, device: es.Complex(move(POINTS), batch=move(BATCH.flip(0))),
+    "closure": lambda move, device: es.Complex(move(POINTS), [move(TRIANGLES)], batch=move(BATCH)).closure(),
+    "collate": lambda move, device: es.collate([move(GRAPH), move(MESH)]),
+    "select": lambda move, device: move(GRAPH)[[1, 0, 1]],
+    "normalized": lambda move, device: move(MESH).normalized(),
+    "euler_characteristic": lambda move, device: move(MESH).euler_characteristic(),
+    "euler_characteristic, weighted": lambda move, device: move(HEAVY).euler_characteristic(),
+    "subsample": lambda move, device: es.as_complex(move(CLOUDS)).subsample(4),
+    "distance": lambda move, device: analysis.distances.distance(
+        es.ect(move(GRAPH), move(DIRECTIONS), move(THRESHOLDS)), es.ect(move(MESH), move(DIRECTIONS), move(THRESHOLDS))
+    ),
+    "second derivative": lambda move, device: second_derivative(
+        move(POINTS).clone().requires_grad_(), move(GRAPH), move(DIRECTIONS), move(THRESHOLDS)
+    ),
+    "training": lambda move, device: trained(device),
+    "to the CPU": lambda move, device: move(move(GRAPH).cpu()),
+}
+
+
+def same(found, expected):
+    if isinstance(found, torch.Tensor):
+        if found.shape != expected.shape or not found.numel():
+            return found.shape == expected.shape
+        difference = (found.detach().cpu().double() - expected.detach().double()).abs().max()
+        return bool(difference <= 2e-5 * expected.detach().double().abs().max().clamp(min=1.0))
+    parts = [value.packed if isinstance(value, es.Complex) else value for value in (found, expected)]
+    return all(same(a, b) for a, b in zip(*parts, strict=True) if isinstance(a, (torch.Tensor, es.Complex)))
+
+
+def compare(module, call):
+    """What a module or a call gives on the CPU and on the device, and where the host would wait."""
+    if module is None:
+        expected = call(lambda value: value, "cpu")
+        pretend.waits.clear()
+        found = call(lambda value: value.to(pretend.NAME), pretend.NAME)
+    else:
+        make, shape = module
+        expected = gradients(make(), shape)
+        on_device, shape = make().to(pretend.NAME), shape.to(pretend.NAME)
+        pretend.waits.clear()
+        found = gradients(on_device, shape)
+    waits = [f"{count} x {op} at {line}" for (op, line), count in pretend.waits.items()]
+    first = found if isinstance(found, (torch.Tensor, es.Complex)) else found[0]
+    return {"waits": waits, "agrees": same(found, expected), "device": first.device.type}
+
+
+def main(kernel: str) -> None:
+    torch.set_num_threads(1)
+    if kernel == "triton":
+        pretend.interpret_triton()
+    cases = {**{f"module: {name}": (case, None) for name, case in MODULES.items()}, **{n: (None, c) for n, c in CALLS.items()}}
+    for name, case in cases.items():
+        row = {"name": name}
+        try:
+            with choice.use(kernel):
+                row |= compare(*case)
+        except Exception as error:  # of one case: the others go on
+            frames = [f for f in traceback.extract_tb(error.__traceback__) if "/eulerscan/" in f.filename]
+            lines = [f"{Path(f.filename).name}:{f.lineno}" for f in frames[-4:]]
+            row["error"] = f"{type(error).__name__}: {str(error).splitlines()[0]} at {' > '.join(lines)}"
+        print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
