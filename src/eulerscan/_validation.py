@@ -70,15 +70,15 @@ def as_tensor(array: Any, name: str) -> Tensor:
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
-def check_points(points: Tensor) -> None:
-    """Coordinates ``[V, dim]``."""
+def check_points(points: Tensor, *, values: bool = True) -> None:
+    """Coordinates ``[V, dim]``; whether they are finite only if their values may be read."""
     if not isinstance(points, Tensor):
         raise TypeError(f"points must be a torch.Tensor [V, dim], got {type(points).__name__}. torch.as_tensor() makes one.")
     if not points.is_floating_point():
         raise TypeError(f"points must be floating point, got {points.dtype}. Use points.float().")
     if points.ndim != 2 or points.shape[1] == 0:
         raise ValueError(f"points must have shape [V, dim] with dim at least 1, got {list(points.shape)}.")
-    if not is_finite(points):
+    if values and not is_finite(points):
         row = int((~torch.isfinite(points).all(dim=1)).nonzero()[0, 0])
         raise ValueError(f"points must be finite, got {points[row].tolist()} at row {row}.")
 

@@ -30,6 +30,7 @@ COMMANDS = {
     "evidence": ("evidence", "Show where on the shapes groups differ: a score and a p-value for every vertex."),
     "local": ("local", "Describe every vertex of a shape by the transform of its neighborhood."),
     "reproduce": ("reproduce", "Run the experiments of the paper."),
+    "doctor": ("doctor", "Check this machine: versions, devices, and whether every kernel equals the reference."),
 }
 
 

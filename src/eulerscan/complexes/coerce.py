@@ -90,8 +90,8 @@ def _from_tensor(points: Tensor) -> Complex:
         raise ValueError(f"shape is a tensor, so it needs shape [V, dim] or [B, V, dim], got {list(points.shape)}.")
     num_complexes, size = (1, len(points)) if points.ndim == 2 else points.shape[:2]
     points = points.reshape(-1, points.shape[-1])
-    if not torch.compiler.is_compiling():  # tracing cannot read values
-        check_points(points)
+    if not torch.compiler.is_compiling():  # tracing cannot read values, and on a GPU the host would wait for them
+        check_points(points, values=points.is_cpu)
     offsets = torch.arange(num_complexes + 1, device=points.device)[None] * size
     empty = torch.empty(0, dtype=torch.int32, device=points.device)
     return Complex.from_packed(Packed(points, offsets, (), empty, None))

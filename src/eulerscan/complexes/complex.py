@@ -67,6 +67,7 @@ class Complex:
     """
 
     packed: Packed
+    _counts: tuple[int, ...] | None = None
 
     def __init__(
         self,
@@ -83,12 +84,19 @@ class Complex:
         tensors = check_simplices(simplices, points, batch, dims)
         weights = check_weights(weights, points, tensors)
         object.__setattr__(self, "packed", pack(points, tensors, weights, batch, num_complexes, dims))
+        object.__setattr__(self, "_counts", None if points.is_cpu else self.counts)
 
     @classmethod
-    def from_packed(cls, packed: Packed) -> Complex:
-        """A complex from packed tensors, without validation. They must come from a validated complex."""
+    def from_packed(cls, packed: Packed, counts: tuple[int, ...] | None = None) -> Complex:
+        """A complex from packed tensors, without validation. They must come from a validated complex.
+
+        Args:
+            packed: The tensors.
+            counts: Its :attr:`counts` if they are known: the host would wait for a GPU to tell.
+        """
         complex = cls.__new__(cls)
         object.__setattr__(complex, "packed", packed)
+        object.__setattr__(complex, "_counts", counts)
         return complex
 
     @property
@@ -136,7 +144,7 @@ class Complex:
         """Number of vertices, then of simplices in each level."""
         if len(self.rows) < 2:  # known from shapes: no device synchronization, and compiled programs may ask
             return (self.points.shape[0], *(self.packed.simplices.shape[0] // rows for rows in self.rows))
-        return tuple(self.offsets[:, -1].tolist())
+        return self._counts or tuple(self.offsets[:, -1].tolist())
 
     @property
     def max_dim(self) -> int:
@@ -213,15 +221,24 @@ class Complex:
             raise ValueError(f"points must have shape [{count}, dim] here, got {list(shape)}.")
         if points.device != self.device:
             raise ValueError(f"points must be on {self.device} like the rest of the complex, got {points.device}.")
-        return Complex.from_packed(self.packed._replace(points=points))
+        return Complex.from_packed(self.packed._replace(points=points), self._counts)
 
     @property
     def device(self) -> torch.device:
         """Device of all tensors."""
         return self.points.device
 
-    def to(self, device: torch.device | torch.dtype | str | None = None, dtype: torch.dtype | None = None) -> Complex:
-        """Move to another device, or convert coordinates and weights to another dtype, as ``Tensor.to`` does."""
+    def to(
+        self,
+        device: torch.device | torch.dtype | str | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        non_blocking: bool = False,
+    ) -> Complex:
+        """Move to another device, or convert coordinates and weights to another dtype, as ``Tensor.to`` does.
+
+        With ``non_blocking``, copies from :meth:`pin_memory` to a GPU run beside what the host does next.
+        """
         if isinstance(device, torch.dtype):
             device, dtype = None, device
         if dtype is not None and not dtype.is_floating_point:
@@ -229,13 +246,24 @@ class Complex:
         weights = self.packed.weights
         if device is None and dtype == self.points.dtype and (weights is None or weights.dtype == dtype):
             return self  # every forward pass of a layer asks
-        return Complex.from_packed(
-            self.packed.map(lambda x: x.to(device=device, dtype=dtype), lambda x: x.to(device=device))  # indices keep theirs
+        packed = self.packed.map(
+            lambda x: x.to(device=device, dtype=dtype, non_blocking=non_blocking),
+            lambda x: x.to(device=device, non_blocking=non_blocking),  # indices keep their dtype
         )
+        return Complex.from_packed(packed, self._counts if device is None or not self.points.is_cpu else self.counts)
+
+    def cpu(self) -> Complex:
+        """Move to the CPU."""
+        return self.to("cpu")
+
+    def cuda(self, device: torch.device | str | int | None = None, *, non_blocking: bool = False) -> Complex:
+        """Move to a GPU, the current one by default."""
+        target = torch.device("cuda", device) if isinstance(device, int) else device
+        return self.to("cuda" if target is None else target, non_blocking=non_blocking)
 
     def pin_memory(self) -> Complex:
         """A copy in pinned memory, for ``DataLoader(pin_memory=True)``."""
-        return Complex.from_packed(self.packed.map(Tensor.pin_memory, Tensor.pin_memory))
+        return Complex.from_packed(self.packed.map(Tensor.pin_memory, Tensor.pin_memory), self.counts)
 
     def normalized(self, normalize: Normalize | None = "unit_ball") -> Complex:
         """Each complex moved to the unit ball, or only centered; no complex depends on another one of the batch.
@@ -258,7 +286,7 @@ class Complex:
             return self
         simplices = () if normalize == "vertices" else self.simplices  # by which the centroid is weighted
         points = normalized(self.packed, self.batch, simplices, normalize)
-        return Complex.from_packed(self.packed._replace(points=points))
+        return Complex.from_packed(self.packed._replace(points=points), self._counts)
 
     def largest_norms(self) -> Tensor:
         """``[B]``: norm of the vertex farthest from the origin, 0 for an empty complex."""
@@ -276,7 +304,7 @@ class Complex:
         weights = check_vertex_weights(weights, self.points)
         name = {"max": "amax", "min": "amin", "mean": "mean"}[extend]
         parts = [weights, *(getattr(weights[columns], name)(dim=0) for columns in self.simplices)]
-        return Complex.from_packed(self.packed._replace(weights=torch.cat(parts)))
+        return Complex.from_packed(self.packed._replace(weights=torch.cat(parts)), self._counts)
 
     def subsample(self, num_points: int, *, generator: torch.Generator | None = None) -> Complex:
         """At most ``num_points`` points of each cloud, without replacement: the first ones, or random ones.

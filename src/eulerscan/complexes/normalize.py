@@ -79,7 +79,7 @@ def _as_simplices(columns: Tensor, dim: int, rows: int) -> list[Tensor]:
     """Simplices ``[dim + 1, n]`` that cover the cells of a level: themselves, or a fan of polygons. None for other cells."""
     if rows == dim + 1:
         return [columns]
-    return [columns[[0, row, row + 1]] for row in range(1, rows - 1)] if dim == 2 else []
+    return [torch.stack([columns[0], *columns[row : row + 2]]) for row in range(1, rows - 1)] if dim == 2 else []
 
 
 def _masses(points: Tensor, columns: Tensor, bounds: Tensor) -> tuple[Tensor, Tensor]:

@@ -22,6 +22,8 @@ def process_group() -> Iterator[None]:
     # Its functions take the group that exists when the module is first imported as a default argument. If that were ours, its
     # threads would outlive the group and occasionally abort the process at exit.
     importlib.import_module("torch.distributed.nn")
+    if torch.cuda.is_available():
+        torch.cuda.set_device(device())  # otherwise every process would use memory of the first GPU
     dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     try:
         yield

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from .._progress import progress_bar
+from ..complexes import Complex
 from ..datasets import Dataset
 from ..nn.models import ECTSVM, Classifier
 from . import distributed
@@ -74,7 +75,6 @@ def train(
     config = config or TrainingConfig()
     if not len(dataset.indices("train")):
         raise ValueError(f"The training split of {dataset.name} must not be empty.")
-    device = next(model.parameters()).device
     if isinstance(model, ECTSVM):
         return _fit(model, dataset, config, folder)
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -82,7 +82,7 @@ def train(
     checkpoints = Checkpoints(model, optimizer, config, folder)
     history, best_epoch = checkpoints.resume()
     parallel = distributed.parallel(model)
-    weights = _class_weights(dataset, config).to(device)
+    weights = _class_weights(dataset, config)
     curves = _fixed_transforms(model, dataset, config)
     validated = bool(len(dataset.splits.get("val", ())))
     bar = progress_bar(config.epochs, "training", initial=len(history), hidden=not (progress and distributed.is_first()))
@@ -190,16 +190,18 @@ def _epoch(
     begin = time.perf_counter()
     batches = _order(dataset, config, epoch).split(config.batch_size)
     noise = generator(config.seed, epoch, AUGMENTATION, distributed.rank())
-    summed = torch.zeros((), dtype=torch.float64, device=weights.device)
+    device, all_labels = next(model.parameters()).device, dataset.labels.cpu()
+    summed = torch.zeros((), dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
+    class_weights = weights.to(device)
     counted = 0.0
     model.train()
-    with seeded(config.seed, epoch, DROPOUT, distributed.rank()):
+    with seeded(config.seed, epoch, DROPOUT, distributed.rank(), device=device):
         for step, batch in enumerate(batches):
             rate = _learning_rate(config, epoch - 1 + step / len(batches))
             for group in optimizer.param_groups:
                 group["lr"] = rate
             if curves is not None and isinstance(model, Classifier):
-                labels = dataset.labels[batch].to(weights.device)
+                labels = all_labels[batch].to(device)
                 logits = model.head(curves[batch].to(model.layer.weight.dtype))
             else:
                 shapes, labels = dataset.__getitems__(distributed.shard(batch))
@@ -207,23 +209,31 @@ def _epoch(
                     shapes = shapes.subsample(config.num_points, generator=noise)
                 if config.augmentation:
                     shapes = config.augmentation(shapes, noise)
-                labels = labels.to(weights.device)
-                logits = model(shapes.to(weights.device))
-            loss = nn.functional.cross_entropy(logits, labels, weights.to(logits.dtype), reduction="sum")
-            # The size of the whole batch, not of this process's share: gradients are averaged over processes.
-            size = float(weights[dataset.labels[batch]].sum())
+                shapes, labels = _moved(shapes, labels, device)
+                logits = model(shapes)
+            loss = nn.functional.cross_entropy(logits, labels, class_weights.to(logits.dtype), reduction="sum")
+            # The size of the whole batch, not of this process's share: gradients are averaged over processes. Computed on the
+            # CPU, so that the host need not wait for a GPU in every step.
+            size = float(weights[all_labels[batch]].sum())
             optimizer.zero_grad()
             (loss * distributed.world_size() / size).backward()
             if config.clip:
                 nn.utils.clip_grad_norm_(model.parameters(), config.clip)
             optimizer.step()
-            summed += loss.detach().double()
+            summed += loss.detach().to(summed.dtype)
             counted += size
     mean = float(distributed.all_reduce(summed)) / counted
     if not math.isfinite(mean):
         raise FloatingPointError(f"The loss is {mean} in epoch {epoch}. Try a smaller learning_rate or clip.")
     seconds = time.perf_counter() - begin
     return {"epoch": epoch, "loss": mean, "learning_rate": rate, "seconds": seconds}
+
+
+def _moved(shapes: Complex, labels: Tensor, device: torch.device) -> tuple[Complex, Tensor]:
+    """A batch on the device, to a GPU by pinned memory, so that the host need not wait for the copy."""
+    if device.type == "cuda" and labels.is_cpu:
+        shapes, labels = shapes.pin_memory(), labels.pin_memory()
+    return shapes.to(device, non_blocking=True), labels.to(device, non_blocking=True)
 
 
 def _order(dataset: Dataset, config: TrainingConfig, epoch: int) -> Tensor:
