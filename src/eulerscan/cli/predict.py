@@ -72,6 +72,9 @@ def evaluate(
         dataset, failed = load_source(config.data, cache=cache)
         config.check_data(dataset)
         tested = f"the {split} split"
+        if not len(dataset.indices(split)):
+            reason = ": its shapes were used for training, after the choice of the model" if config.data.get("refit") else ""
+            raise ValueError(f"{run}: the {split} split is empty{reason}.")
     else:
         options = config.data["options"] if "folder" in config.data else {}
         dataset, failed = _labeled(folder, config, read_labeled(folder, table=table, label=label, cache=cache, **options))
