@@ -66,7 +66,7 @@ def doctor() -> int:
                 verdict = "equal" if outcome.is_equal else "WRONG"
                 cells = [f"{outcome.error:.1e}", "same" if outcome.is_exact else "differ", f"{outcome.milliseconds:.1f}"]
             except Exception as error:  # whatever a driver or a compiler says: the other kernels are checked too
-                verdict, cells = f"FAILED: {type(error).__name__}: {next(iter(str(error).splitlines()), "")}", ["", "", ""]
+                verdict, cells = f"FAILED: {type(error).__name__}: {next(iter(str(error).splitlines()), '')}", ["", "", ""]
             rows.append([str(device), kernel, *cells, printable(verdict)])
             if verdict != "equal":
                 wrong.append(f"{kernel} on {device}")
