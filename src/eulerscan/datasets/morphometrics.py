@@ -172,7 +172,8 @@ def _labels(groups: list[str]) -> tuple[torch.Tensor, tuple[str, ...]]:
 def _cephalon(block: str) -> Complex:
     """The landmarks, as far as they are known, and the curves of one specimen of a TPS file."""
     lines = block.splitlines()
-    points, starts = [], []
+    points: list[list[float]] = []
+    starts: list[int] = []
     for line in lines:
         if line.startswith("POINTS="):
             starts.append(len(points))
