@@ -133,7 +133,9 @@ def site(tmp_path_factory):
     # A copy, since pages of examples that did not run must not replace those of the last build.
     shutil.copytree(DOCS, copy / "docs", ignore=shutil.ignore_patterns("_made", "__pycache__"))
     for path in ROOT.iterdir():
-        if path.name not in ("docs", "build") and not path.name.startswith("."):
+        if path.is_file():
+            shutil.copy(path, copy)
+        elif path.name not in ("docs", "build", "runs") and not path.name.startswith("."):
             (copy / path.name).symlink_to(path)
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-b", "html", "-D", "plot_gallery=0"]
     result = subprocess.run([*command, str(copy / "docs"), str(folder)], capture_output=True, text=True, timeout=600)
