@@ -50,7 +50,7 @@ def check_values(values: Any, complex: Complex, name: str, count: int, what: str
         hint = " Did you pass it transposed?" if transposed else ""
         raise ValueError(f"{name} must have one row a {what}, shape [{count}] or [{count}, T], got {list(values.shape)}.{hint}")
     columns: Tensor = values[:, None] if values.ndim == 1 else values
-    if known or torch.compiler.is_compiling() or is_finite(columns):
+    if known or not columns.is_cpu or torch.compiler.is_compiling() or is_finite(columns):  # a GPU would make the host wait
         return columns
     if bool(columns.isnan().any()):
         row = int(columns.isnan().any(dim=1).nonzero()[0, 0])
