@@ -30,7 +30,7 @@ def small(dataset):
 
 def test_candidates_follow_from_the_data_and_keep_what_is_given(clouds):
     found = small(clouds)
-    assert [name for name, _, _ in found] == ["svm", "svm-spectrum", "curves", "curves-invariant"]
+    assert [name for name, _, _ in found] == ["svm", "svm-derivative", "svm-spectrum", "curves", "curves-invariant"]
     assert all((model.num_directions, model.num_thresholds) == (8, 16) for _, model, _ in found)
     assert all((training.epochs, training.seed, training.batch_size) == (2, 3, 16) for _, _, training in found)
     assert {model.divide_by for _, model, _ in found} == {None}
@@ -38,7 +38,7 @@ def test_candidates_follow_from_the_data_and_keep_what_is_given(clouds):
     assert letters[0].model.num_directions == 64
     flat = clouds.shapes.select(torch.arange(len(clouds)))
     plane = replace(clouds, shapes=type(flat)(flat.points[:, :2], batch=flat.batch))
-    assert [name for name, _, _ in candidates(plane)] == ["svm", "svm-spectrum", "curves", "curves-invariant"]
+    assert [name for name, _, _ in candidates(plane)] == ["svm", "svm-derivative", "svm-spectrum", "curves", "curves-invariant"]
 
 
 def test_the_best_on_validation_is_kept_as_a_run(clouds, tmp_path):

@@ -75,9 +75,13 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
     network = replace(chosen, **changed)
     found = []
     if count <= LARGEST_SVM:
-        found.append(Candidate("svm", replace(base, scale=base.scale or math.inf), network))
+        given = model is not None and model.num_thresholds is not None
+        fine = replace(base, num_thresholds=64) if dataset.shapes.dim == 2 and not given else base
+        found.append(Candidate("svm", fine, network))
+        if not fine.derivative:
+            found.append(Candidate("svm-derivative", replace(fine, derivative=True), network))
         if dataset.shapes.dim in (2, 3):
-            found.append(Candidate("svm-spectrum", replace(base, spectrum=True), network))
+            found.append(Candidate("svm-spectrum", replace(fine, spectrum=True), network))
     for name, directed in (("curves", True), ("curves-invariant", False)):
         found.append(Candidate(name, replace(base, model="curves", directed=directed), network))
     return found

@@ -65,7 +65,7 @@ class ECTSVM(Classifier):
 
 
 class PairwiseSVM(nn.Module):
-    """Standardized features, a radial kernel, and a machine for each pair of classes. Its parameters are not trained."""
+    """Centered and scaled features, a radial kernel, and a machine for each pair of classes. Its parameters are not trained."""
 
     directions: Tensor
     mean: Tensor
@@ -85,10 +85,10 @@ class PairwiseSVM(nn.Module):
         self.register_buffer("directions", layer.directions.detach(), persistent=False)
         self.num_features = layer.num_channels * thresholds * rows
         pairs = max(1, num_classes * (num_classes - 1) // 2)
-        frozen = {"mean": self.num_features, "deviation": self.num_features, "intercepts": pairs}
-        for name, size in frozen.items():
-            self.register_parameter(name, nn.Parameter(torch.zeros(size), requires_grad=False))
-        self.register_parameter("gamma", nn.Parameter(torch.ones(()), requires_grad=False))
+        frozen = {"mean": torch.zeros(self.num_features), "intercepts": torch.zeros(pairs)}
+        frozen |= {"deviation": torch.ones(()), "gamma": torch.ones(())}
+        for name, initial in frozen.items():
+            self.register_parameter(name, nn.Parameter(initial, requires_grad=False))
         self.resize(0)
 
     def resize(self, num_support: int) -> None:
@@ -112,9 +112,10 @@ class PairwiseSVM(nn.Module):
                 f"labels must have an entry for each of {len(features)} shapes and hold every class from 0 to "
                 f"{self.num_classes - 1}, got {len(labels)} entries with {len(found)} classes."
             )
-        deviation, mean = torch.std_mean(features, dim=0, correction=0)
-        self.mean.copy_(mean)
-        self.deviation.copy_(torch.where(deviation > 1e-6 * deviation.max(), deviation, 1.0))  # constant features say nothing
+        self.mean.copy_(features.mean(dim=0))
+        # One deviation for all features: where curves hardly vary, a deviation of their own would only magnify noise.
+        deviation = (features - self.mean).square().mean().sqrt()
+        self.deviation.copy_(deviation if deviation > 0 else torch.ones_like(deviation))
         standardized = (features - self.mean) / self.deviation
         machine = svm.SVC(C=cost, decision_function_shape="ovo").fit(standardized.double().cpu().numpy(), labels.cpu().numpy())
         self.resize(len(machine.support_))
