@@ -1,11 +1,12 @@
-"""Compile the Triton kernels ahead of time for several GPUs, without one, and say what they take: registers, spills, shared memory.
+"""Compile the Triton kernels ahead of time for several GPUs, without one: registers, spills and shared memory.
 
     python benchmarks/gpu_kernels.py                    # all targets; compare with gpu_kernels.csv
     python benchmarks/gpu_kernels.py --targets sm_80    # one target
     python benchmarks/gpu_kernels.py --write            # write gpu_kernels.csv
 
-What is compiled is what :mod:`eulerscan.kernels.triton.problem` launches: its launches are recorded instead of run. The exit code is 1
-if a kernel spills registers in float32, needs more shared memory than the smallest target has, or differs from the table. Nothing is run.
+What is compiled is what :mod:`eulerscan.kernels.triton.problem` launches: its launches are recorded instead of run. The exit
+code is 1 if a kernel spills registers in float32, needs more shared memory than the smallest target has, or differs from the
+table. Nothing is run.
 """
 
 from __future__ import annotations
@@ -213,7 +214,9 @@ def main() -> int:
     print(f"{len(found)} kernels compiled by triton {triton.__version__} in {time.perf_counter() - begin:.0f} s")
     if options.write:
         lines = [f"# triton {triton.__version__}", "target,dtype,kernel,registers,spilled,shared"]
-        lines += [",".join([target, dtype, f'"{name}"', *map(str, taken)]) for (target, dtype, name), taken in sorted(found.items())]
+        lines += [
+            ",".join([target, dtype, f'"{name}"', *map(str, taken)]) for (target, dtype, name), taken in sorted(found.items())
+        ]
         options.table.write_text("\n".join(lines) + "\n", encoding="utf-8")
     elif version_of(options.table) == triton.__version__:
         expected = read_table(options.table)

@@ -3,9 +3,10 @@
     python benchmarks/gpu_model.py            # prints the tables of docs/gpu.md
 
 Counted, not guessed: instructions and special-function operations of the Triton kernels in their machine code for sm_80
-(:mod:`gpu_kernels`), the numbers of simplices, heights, sigmoids and atomic operations from the algorithm, and the bytes and launches of
-the portable kernel from its operations on a small problem. Guessed: how close to the peak a kernel comes, what a launch costs, and the
-rate of atomic operations. The roofline of a kernel is the largest of its times by instructions, special functions, memory and atomics.
+(:mod:`gpu_kernels`), the numbers of simplices, heights, sigmoids and atomic operations from the algorithm, and the bytes and
+launches of the portable kernel from its operations on a small problem. Guessed: how close to the peak a kernel comes, what a
+launch costs, and the rate of atomic operations. The roofline of a kernel is the largest of its times by instructions, special
+functions, memory and atomics.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ class Case(NamedTuple):
         return self.vertices + self.edges + self.triangles
 
 
-# The default scale: the sigmoid rises over one step, and is saturated 17 / 4 steps away, so a window has about 9 thresholds. On a mesh
-# 3 % of the vertices count in a direction: 1 - 0.97 ** 32 of the tiles hold one.
+# The default scale: the sigmoid rises over one step, and is saturated 17 / 4 steps away, so a window has about 9 thresholds.
+# On a mesh 3 % of the vertices count in a direction: 1 - 0.97 ** 32 of the tiles hold one.
 CASES = (
     Case("A: 256 graphs of 70 vertices and 200 edges, 32 x 32", 256, 256 * 70, 256 * 200, 0, 32, 32, 8.5, 1.0),
     Case("B: a mesh of a million vertices, 64 x 64", 1, 10**6, 3 * 10**6, 2 * 10**6, 64, 64, 8.5, 1 - 0.97**32),
@@ -131,7 +132,8 @@ def counts() -> dict[str, Counts]:
     made = {}
     for key in ("edges", "triangles"):  # 512 elements by four warps: four a lane
         made[key] = Counts(len(code[key][0]) / 4, special(code[key][0]) / 4)
-    # A tile has 32 vertices and 32 thresholds, 32 sigmoids a lane; the straight line of code with most special functions is theirs.
+    # A tile has 32 vertices and 32 thresholds, 32 sigmoids a lane; the straight line of code with most special functions is
+    # theirs.
     runs, run = [], []
     for line in code["curves"][0]:
         run.append(line)
@@ -187,7 +189,9 @@ def triton_seconds(case: Case, card: Card, found: dict[str, Counts]) -> dict[str
     collapse = {"instructions": 0.0, "special": 0.0, "memory": 0.0, "atomics": 0.0}
     for count, key, rows in ((case.edges, "edges", 2), (case.triangles, "triangles", 3)):
         collapse["instructions"] += count * grid * found[key].instructions * card.cycles
-        collapse["atomics"] += count * case.directions / 8 * 2 / card.atomics  # eight lanes a sector at best, half of that assumed
+        collapse["atomics"] += (
+            count * case.directions / 8 * 2 / card.atomics
+        )  # eight lanes a sector at best, half of that assumed
         collapse["memory"] += count * rows * 4 * math.ceil(case.directions / 32) / card.bandwidth
     if case.edges:
         collapse["memory"] += 3 * 4 * case.pairs / card.bandwidth  # cleared, read and written
@@ -195,7 +199,9 @@ def triton_seconds(case: Case, card: Card, found: dict[str, Counts]) -> dict[str
     parts = (case.vertices // 512 + case.complexes) * case.directions * case.thresholds * 4
     output = case.complexes * case.directions * case.thresholds * 4
     blocks = math.ceil(case.thresholds / 32)
-    read = (4 * case.pairs if case.edges else 0) * blocks + 12 * case.vertices * case.directions * blocks / 8  # points, mostly cached
+    read = (
+        4 * case.pairs if case.edges else 0
+    ) * blocks + 12 * case.vertices * case.directions * blocks / 8  # points, mostly cached
     curves = {
         "instructions": sigmoids * found["sigmoid"].instructions * card.cycles,
         "special": sigmoids * found["sigmoid"].special * card.special,
@@ -255,7 +261,9 @@ def main() -> None:
     }
     table = [[names[key], f"{c.instructions:.1f}", f"{c.special:.1f}"] for key, c in found.items()]
     print(markdown(["element", "instructions", "special functions"], table))
-    print(f"\nPortable kernel: {costs[0][0]:.0f} and {costs[1][0]:.0f} bytes for each vertex, direction and threshold, ", end="")
+    print(
+        f"\nPortable kernel: {costs[0][0]:.0f} and {costs[1][0]:.0f} bytes for each vertex, direction and threshold, ", end=""
+    )
     print(f"{costs[0][1]:.0f} and {costs[1][1]:.0f} launches for each block, forward and backward.\n")
     counted = [
         [

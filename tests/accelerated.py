@@ -1,4 +1,4 @@
-"""The public API on a pretend accelerator. Prints a JSON line for each case: does it agree with the CPU, where would the host wait?
+"""The public API on a pretend accelerator: a JSON line for each case. Does it agree with the CPU, where would the host wait?
 
 Run in a process of its own: python accelerated.py portable|triton
 """
@@ -199,7 +199,7 @@ def main(kernel: str) -> None:
             frames = [f for f in traceback.extract_tb(error.__traceback__) if "/eulerscan/" in f.filename]
             lines = [f"{Path(f.filename).name}:{f.lineno}" for f in frames[-4:]]
             row["error"] = f"{type(error).__name__}: {str(error).splitlines()[0]} at {' > '.join(lines)}"
-        print(json.dumps(row), flush=True)
+        print(json.dumps(row), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def drawn(**strategies):
-    """``hypothesis.given`` for tests of a kernel. Few examples with Triton, whose interpreter takes a good part of a second each."""
+    """``hypothesis.given`` for tests of a kernel. Few examples with Triton, whose interpreter is slow."""
 
     def decorate(test):
         many, few = given(**strategies)(test), settings(max_examples=4)(given(**strategies)(test))

@@ -28,9 +28,7 @@ def names(table: str) -> list[str]:
 def rows(kernel: str) -> dict[str, dict]:
     """All cases with one kernel, in one process."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TRITON_INTERPRET": "1"}
-    result = subprocess.run(
-        [sys.executable, str(SCRIPT), kernel], capture_output=True, text=True, timeout=300, env=environment
-    )
+    result = subprocess.run([sys.executable, str(SCRIPT), kernel], capture_output=True, text=True, timeout=300, env=environment)
     assert result.returncode == 0, result.stderr
     return {row["name"]: row for row in map(json.loads, result.stdout.splitlines())}
 

@@ -60,5 +60,5 @@ def test_a_kernel_that_raises_is_reported_and_the_others_are_checked(run, monkey
 def test_exact_heights_are_far_from_every_threshold():
     """So that rounding on another device cannot change an exact transform."""
     complex = doctor._shapes()
-    heights = complex.points.double() @ doctor.directions.fibonacci(13).double().T
-    assert float((heights.unsqueeze(-1) - doctor.thresholds(17).double()).abs().min()) > 1e-6
+    heights = complex.points.double() @ doctor.directions.fibonacci(5).double().T
+    assert float((heights.unsqueeze(-1) - doctor.thresholds(9).double()).abs().min()) > 1e-6

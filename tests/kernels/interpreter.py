@@ -27,7 +27,7 @@ POISON = 1 << 28  # in integers; in floats it is NaN
 
 
 def _execute(self, *args, run=interpreter.GridExecutor.__call__, patch_language=interpreter._patch_lang, **kwargs):
-    """Several times faster than the interpreter alone, which patches triton.language anew for every function that a kernel calls.
+    """Faster than the interpreter alone, which patches triton.language anew for every function that a kernel calls.
 
     Infinities that NumPy warns of are as silent as on a GPU.
     """

@@ -22,22 +22,22 @@ NAMES = ("result", "points", "directions", "thresholds", "scale", "weights")
 SCALES = (6.0, 200.0, math.inf)
 PROBLEMS = {
     "a batch": {},
-    "empty complexes": {"sizes": (0, 4, 0, 0, 11, 1, 0), "dim": 2, "num_directions": 9, "num_thresholds": 13, "rows": (2,)},
-    "tetrahedra, one direction, one threshold": {"sizes": (6,), "dim": 1, "num_directions": 1, "num_thresholds": 1, "rows": (2, 3, 4)},
-    "clouds": {"sizes": (3, 2), "dim": 4, "num_directions": 3, "num_thresholds": 33, "rows": ()},
+    "empty complexes": {"sizes": (0, 4, 0, 0, 11, 1, 0), "dim": 2, "num_thresholds": 5, "rows": (2,)},
+    "tetrahedra, one direction": {"sizes": (6,), "dim": 1, "num_directions": 1, "num_thresholds": 1, "rows": (2, 3, 4)},
+    "clouds": {"sizes": (3, 2), "dim": 4, "num_directions": 2, "num_thresholds": 33, "rows": ()},
     "no vertices": {"sizes": (0, 0), "num_directions": 2, "num_thresholds": 3, "rows": (2,)},
     "no complexes": {"sizes": (), "num_directions": 2, "num_thresholds": 3, "rows": (2,)},
     "no directions": {"num_directions": 0},
     "no thresholds": {"num_thresholds": 0},
-    "long indices": {"sizes": (40, 1, 7), "num_thresholds": 40, "index": torch.int64},
+    "long indices": {"sizes": (40, 1), "num_directions": 2, "num_thresholds": 3, "index": torch.int64},
     "many dimensions": {"sizes": (5, 4), "dim": 11, "num_directions": 3, "num_thresholds": 5, "rows": (2,)},
     "a triangle of each vertex": {"sizes": (7,), "num_directions": 2, "num_thresholds": 3, "rows": (3,)},
 }
 
 
 def draw(
-    *, sizes=(5, 0, 9, 3), dim=3, num_directions=5, num_thresholds=7, rows=(2, 3), index=torch.int32, ties=False, weighted=False,
-    scale=6.0, dtype=torch.float32,
+    *, sizes=(5, 0, 9, 3), dim=3, num_directions=3, num_thresholds=7, rows=(2, 3), index=torch.int32, ties=False,
+    weighted=False, scale=6.0, dtype=torch.float32,
 ):  # fmt: skip
     """Tensors and layout of a packed complex with random cells; coordinates on a lattice with ``ties``."""
     chance = torch.Generator().manual_seed(len(sizes) + dim)
@@ -89,7 +89,7 @@ def assert_same(found, expected):
 CASES = [  # every problem in a few of all combinations
     (name, SCALES[i % 3], i % 2 == 0, i % 4 < 2, (torch.float32, torch.float64)[i // 2 % 2])
     for problem, name in enumerate(PROBLEMS)
-    for i in range(5 * problem, 5 * problem + 3)
+    for i in range(5 * problem, 5 * problem + 2)
 ]
 
 
@@ -113,7 +113,7 @@ def test_the_tiles_of_a_gpu_equal_the_reference_in_float64(name, scale, ties, we
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 def test_any_order_of_programs_gives_the_same_bits(weighted):
-    tensors, layout = draw(sizes=(6, 0, 5), num_directions=2, num_thresholds=5, scale=20.0, weighted=weighted)
+    tensors, layout = draw(sizes=(4, 0, 3), num_directions=2, num_thresholds=4, rows=(2,), scale=20.0, weighted=weighted)
     if weighted:  # no multiples of anything
         tensors[4] = torch.randn(len(tensors[4]), generator=torch.Generator().manual_seed(0))
     expected = passes(interpreter.on_small_tiles, tensors, layout)
@@ -128,7 +128,8 @@ def test_no_kernel_touches_what_is_not_its_own(name):
     """Uninitialised memory holds NaN, and so do the guards."""
     tensors, layout = draw(**PROBLEMS[name], scale=20.0, weighted=len(name) % 2 == 0)
     with interpreter.guarded() as launches:
-        found = passes(interpreter.on_small_tiles if sum(tensors[0].shape) < 12 else interpreter.ect, tensors, layout)
+        small = len(tensors[0]) * len(tensors[2]) < 40
+        found = passes(interpreter.on_small_tiles if small else interpreter.ect, tensors, layout)
     assert all(value is None or value.isfinite().all() for value in found.values())
     if found["result"].numel() and len(tensors[0]):
         assert set(launches) >= {"chunk_curves", "sum_chunks", "height_gradients"}
@@ -153,20 +154,17 @@ def test_a_complex_has_the_same_bits_alone_and_in_a_batch(scale):
         assert torch.equal(alone[0], whole[b])
 
 
-@pytest.mark.parametrize("given", [False, True], ids=["directions", "given heights"])
-@pytest.mark.parametrize("own", [False, True], ids=["shared", "own directions"])
+@pytest.mark.parametrize(("given", "own"), [(False, False), (True, False), (False, True)])
 def test_blocks_of_directions_change_no_bit(monkeypatch, given, own):
-    if given and own:
-        pytest.skip("there are no directions")
-    tensors, layout = draw(weighted=True)
+    tensors, layout = draw(sizes=(5, 0, 3), num_thresholds=4, rows=(2,), weighted=True)
     if given:
         tensors[0] = tensors[0] @ tensors[1].T
     if own:
-        tensors[1] = torch.stack([tensors[1] * factor for factor in (1.0, -1.0, 0.5, 2.0)])
+        tensors[1] = torch.stack([tensors[1] * factor for factor in (1.0, -1.0, 0.5)])
     if given:
         tensors[1] = None
     expected = passes(interpreter.ect, tensors, layout)
-    monkeypatch.setattr(interpreter.problem, "MAX_ENTRIES", 60)
+    monkeypatch.setattr(interpreter.problem, "MAX_ENTRIES", 24)
     found = passes(interpreter.ect, tensors, layout)
     for name in ("result", "directions", "scale", "thresholds", *(("points",) if given else ())):
         assert found[name] is None or torch.equal(found[name], expected[name]), name
@@ -188,7 +186,7 @@ def test_float32_is_as_good_as_the_dense_formula_in_float32(generator):
 
 
 def test_an_unknown_height_reaches_all_that_depends_on_it(dtype):
-    tensors, layout = draw(sizes=(9, 6), weighted=True, scale=8.0, dtype=dtype)
+    tensors, layout = draw(sizes=(9, 6), weighted=True, rows=(2,), scale=8.0, dtype=dtype)
     tensors[0][5, 0], tensors[4] = math.nan, torch.ones_like(tensors[4])
     tensors[1][:, 0] = 1.0
     found = passes(interpreter.on_gpu_tiles, tensors, layout)
@@ -235,9 +233,7 @@ def test_invalid_values_give_nan_since_an_error_would_make_the_host_wait(positio
     assert found.isnan().all()
 
 
-@pytest.mark.parametrize(
-    "tamper", [lambda o: o + 100, lambda o: o.flip(1), lambda o: -o, lambda o: o * 0, lambda o: o + 2**40]
-)
+@pytest.mark.parametrize("tamper", [lambda o: o + 100, lambda o: o.flip(1), lambda o: -o, lambda o: o * 0, lambda o: o + 2**40])
 def test_tampered_offsets_stay_within_the_tensors(tamper):
     tensors, (simplices, offsets, rows) = draw(weighted=True)
     with interpreter.guarded():
@@ -289,9 +285,8 @@ def test_a_kernel_that_cannot_serve_a_device_is_named(monkeypatch):
 
 
 def run(code, **environment):
-    result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300, env={**os.environ, **environment}
-    )
+    command, environment = [sys.executable, "-c", textwrap.dedent(code)], {**os.environ, **environment}
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert result.returncode == 0, result.stderr
     return result.stdout.split()
 

@@ -116,7 +116,8 @@ def train(
                 warn_unusual_topology([*zip(found.names, found.shapes.euler_characteristic().tolist(), strict=True)])
             for image in [name for name in found.names if name.lower().endswith(IMAGE_EXTENSIONS)][:1]:
                 warn_light_background(Path(image), source["options"])
-        results, choices = [], []
+        results: list[dict[str, Any]] = []
+        choices: list[Choice] = []
         for run, number in zip(runs, numbers, strict=True):
             settings = training if folds else replace(training, seed=number)
             origin = source | {"fold": [number, folds]} if folds else source

@@ -92,7 +92,9 @@ def levels(
     num_points: int | None = None,
 ) -> Iterator[Level]:
     """The levels of a packed complex, the vertices first. With the number of points, fewer values are read."""
-    counts = [int(n) for n in offsets[:, -1].tolist()] if num_points is None else counts_of(num_points, simplices, offsets, rows)
+    counts = (
+        [int(n) for n in offsets[:, -1].tolist()] if num_points is None else counts_of(num_points, simplices, offsets, rows)
+    )
     vertices = torch.arange(counts[0], device=simplices.device)[None]
     tensors = (vertices, *split_simplices(simplices, rows, counts[1:]))
     weighted = [None] * len(tensors) if weights is None else split_weights(weights, counts)
@@ -124,7 +126,9 @@ def check_inputs(
         )
     tensors = [*floats, simplices, offsets]
     if any(t.device != points.device for t in tensors):
-        raise ValueError(f"All tensors must be on {points.device} like points, got {', '.join(str(t.device) for t in tensors)}.")
+        raise ValueError(
+            f"All tensors must be on {points.device} like points, got {', '.join(str(t.device) for t in tensors)}."
+        )
     shapes, axes = [list(t.shape) for t in tensors], [t.ndim for t in (points, thresholds, simplices, offsets)]
     wrong = axes != [2, 1, 1, 2] or offsets.shape[1] < 1 or (weights is not None and weights.ndim != 1)
     if not wrong and directions is not None:

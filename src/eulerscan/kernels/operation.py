@@ -1,8 +1,8 @@
 """The transform as a torch operator with several implementations, all with the signature of :mod:`.layout`.
 
-``eulerscan::ect`` traces, compiles and differentiates like the operators of torch. It runs :mod:`.cpu` on the CPU, :mod:`.triton` on
-GPUs and :mod:`.portable` elsewhere (:mod:`.choice`); all must equal :mod:`.reference`. The operator has no rules for forward mode and
-torch.func, so there :func:`ect` calls the portable implementation, and under vmap the reference.
+``eulerscan::ect`` traces, compiles and differentiates like the operators of torch. It runs :mod:`.cpu` on the CPU,
+:mod:`.triton` on GPUs and :mod:`.portable` elsewhere (:mod:`.choice`); all must equal :mod:`.reference`. The operator has no
+rules for forward mode and torch.func, so there :func:`ect` calls the portable implementation, and under vmap the reference.
 """
 
 from __future__ import annotations

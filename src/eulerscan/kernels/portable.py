@@ -1,8 +1,9 @@
 """The fast algorithm in torch operations: any device, any order of derivatives.
 
 A simplex has the height of its top vertex, so it needs no sigmoid of its own: it adds its sign to the coefficient of that
-vertex. On the CPU a sigmoid, which differs from 0 and 1 only near its height, is evaluated on a window of thresholds; the rest is
-one jump and a cumulative sum. Other devices evaluate it everywhere, since the host would have to wait for the size of the windows.
+vertex. On the CPU a sigmoid, which differs from 0 and 1 only near its height, is evaluated on a window of thresholds; the
+rest is one jump and a cumulative sum. Other devices evaluate it everywhere, since the host would have to wait for the size of
+the windows.
 """
 
 from __future__ import annotations
@@ -74,9 +75,7 @@ class Problem:
         """Gradients of points, directions, thresholds, scale and weights, ``None`` where not needed."""
         tensors = (self.points, self.directions, self.thresholds, self.scale, self.weights)
         # Sums over many blocks.
-        found = [
-            torch.zeros_like(t) if needed and t is not None else None for t, needed in zip(tensors, needs, strict=True)
-        ]
+        found = [torch.zeros_like(t) if needed and t is not None else None for t, needed in zip(tensors, needs, strict=True)]
         for block in _blocks(self.points, self.directions, self.thresholds, self._levels):
             self._differentiate_block(gradient[:, block], block, found)
         return found
@@ -113,7 +112,7 @@ class Problem:
             thresholds, scale = (t.detach().requires_grad_() for t in (self.thresholds, self.scale))
             for rows in _rows(heights, thresholds):
                 pair = [t[rows].detach().requires_grad_() for t in (heights, coefficients)]
-                counted = _counted(*pair, thresholds, scale)
+                counted = _counted(pair[0], pair[1], thresholds, scale)
                 own = gradient.index_select(0, owner[rows])
                 slopes = torch.autograd.grad(counted, (*pair, thresholds, scale), own, materialize_grads=True)
                 upstream[0][rows], upstream[1][rows] = slopes[0], slopes[1]
@@ -160,9 +159,7 @@ def differentiate(
 
 def _check_thresholds(thresholds: Tensor) -> None:
     """On the CPU. Elsewhere the host would wait, and invalid thresholds give NaN."""
-    if thresholds.is_cpu and (
-        not bool(torch.isfinite(thresholds).all()) or bool((thresholds[1:] < thresholds[:-1]).any())
-    ):
+    if thresholds.is_cpu and (not bool(torch.isfinite(thresholds).all()) or bool((thresholds[1:] < thresholds[:-1]).any())):
         raise ascending_error(thresholds)
 
 

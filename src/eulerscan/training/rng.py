@@ -16,7 +16,7 @@ def generator(*numbers: int) -> torch.Generator:
 
 @contextmanager
 def seeded(*numbers: int, device: torch.device | None = None) -> Iterator[None]:
-    """Seed torch's global generators by ``numbers`` inside the block, and restore those of the CPU and the device afterwards."""
+    """Seed torch's global generators by ``numbers`` inside the block, and restore those of CPU and device afterwards."""
     gpus = [device] if device is not None and device.type == "cuda" else []
     with torch.random.fork_rng(gpus):  # of one GPU: by default it is all of them
         torch.manual_seed(_seed(*numbers))

@@ -1,1 +1,1 @@
-"""The fast algorithm on GPUs (CUDA and ROCm) in Triton. :mod:`.problem` launches the kernels. Import this on use: it loads triton."""
+"""The fast algorithm in Triton, for GPUs (CUDA and ROCm). :mod:`.problem` launches the kernels."""

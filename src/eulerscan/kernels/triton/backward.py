@@ -19,10 +19,11 @@ def height_gradients(
     DIM: tl.constexpr, AXES: tl.constexpr, KIND: tl.constexpr, SATURATION: tl.constexpr, OF_POINTS: tl.constexpr,
     OF_DIRECTIONS: tl.constexpr, ADD: tl.constexpr, BV: tl.constexpr, BT: tl.constexpr,
 ):  # fmt: skip
-    """From the gradient of the curves to those of the heights, and from there to points and directions: ``BV`` vertices a program.
+    """From the gradient of the curves to that of the heights, of points and of directions: ``BV`` vertices a program.
 
-    The gradient of the points is written, or added to; that of the directions has a part ``[T, dim]`` for each program. If the
-    heights are given, theirs is that of the points. ``curve_stride`` is the distance from one complex to the next in ``gradient``.
+    The gradient of the points is written, or added to; that of the directions has a part ``[T, dim]`` for each program. If
+    the heights are given, theirs is that of the points. ``curve_stride`` is the distance from one complex to the next in
+    ``gradient``.
     """
     chunk = tl.program_id(0).to(tl.int64)
     b, begin, end = chunk_of(offsets, chunk, B, num_points, steps, BV)

@@ -1,8 +1,8 @@
 """Coefficients: every simplex adds its sign to its top vertex, so that it needs no sigmoid of its own.
 
-Simplices are added in any order, by integers, whose sums have no order: int32 if all weights are one, otherwise int64 in fixed
-point. The unit of a complex is a power of two that leaves room for the sum of all its weights. A rounded weight is off by less than
-2 ** -61 of that sum.
+Simplices are added in any order, by integers, whose sums have no order: int32 if all weights are one, otherwise int64 in
+fixed point. The unit of a complex is a power of two that leaves room for the sum of all its weights. A rounded weight is off
+by less than 2 ** -61 of that sum.
 """
 
 import triton
@@ -46,8 +46,8 @@ def collapse(
 ):  # fmt: skip
     """Add the signs, or weights, of the simplices of a level to ``sums [V, T]``: ``[BS, BT]`` a program.
 
-    ``status`` becomes 1 if an index is outside the points. Unless some index is ``LONG``, 32 bits suffice, which saves a sixth of
-    the instructions.
+    ``status`` becomes 1 if an index is outside the points. Unless some index is ``LONG``, 32 bits suffice, which saves a
+    sixth of the instructions.
     """
     INDEX: tl.constexpr = tl.int64 if LONG else tl.int32
     count, first, weighed = level_of(offsets, B, ROWS, LEVEL, INDEX)

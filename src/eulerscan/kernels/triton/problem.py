@@ -1,8 +1,8 @@
 """The fast algorithm on a GPU: from tensors to kernels, and back.
 
-No kernel makes the host wait: grids come from shapes, while the scale and the number of simplices of each level are read on the
-device. So a CUDA graph can record both passes. All sums have a fixed order or are sums of integers, so that every run gives the same
-bits.
+No kernel makes the host wait: grids come from shapes, while the scale and the number of simplices of each level are read on
+the device. So a CUDA graph can record both passes. All sums have a fixed order or are sums of integers, so that every run
+gives the same bits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TILES = Tiles()
 
 
 class Problem:
-    """The checked arguments of both passes: see :mod:`..layout`. Coefficients that fit in one block are kept for the second one."""
+    """The checked arguments of both passes. Coefficients that fit in one block are kept for the second one."""
 
     def __init__(
         self,
@@ -141,11 +141,12 @@ class Problem:
         wide, high = _tile(tiles.directions, directions), _tile(tiles.thresholds, thresholds, least=2)
         for block in self._blocks():
             made = self._coefficients(block, keep)
-            parts = self.points.new_empty(num_chunks, block.count, thresholds)
-            forward.chunk_curves[num_chunks, triton.cdiv(block.count, wide), triton.cdiv(thresholds, high)](
+            parts = self.points.new_empty(num_chunks, block.width, thresholds)
+            forward.chunk_curves[num_chunks, triton.cdiv(block.width, wide), triton.cdiv(thresholds, high)](
                 block.points, block.directions, self.thresholds, self.scale, made.sums, made.weights, made.units, self.offsets,
-                parts, self.num_points, count, block.count, thresholds, block.stride, self.steps, DIM=self.dim, KIND=made.kind,
-                MODE=mode.value, SATURATION=self.saturation, CHUNK=tiles.chunk, BV=tiles.vertices, BT=wide, BH=high, **self.one_warp,
+                parts, self.num_points, count, block.width, thresholds, block.stride, self.steps, DIM=self.dim, KIND=made.kind,
+                MODE=mode.value, SATURATION=self.saturation, CHUNK=tiles.chunk, BV=tiles.vertices, BT=wide, BH=high,
+                **self.one_warp,
             )  # fmt: skip
             values = mode.value == forward.VALUES.value
             self._sum_chunks(parts, tiles.chunk, result[:, block.start :], thresholds, made.status if values else None, values)
@@ -159,9 +160,9 @@ class Problem:
         wide = _tile(256, width)
         blocks = triton.cdiv(width, wide)
         forward.sum_chunks[(self.num_complexes * blocks,)](
-            parts, self.offsets, self.thresholds, self.scale, self.offsets if status is None else status, result, self.num_points,
-            self.num_thresholds, width, self.num_directions * row, blocks, CHECKED=checked, FLAGGED=status is not None, CHUNK=size,
-            BC=8, BN=wide, num_warps=4,
+            parts, self.offsets, self.thresholds, self.scale, self.offsets if status is None else status, result,
+            self.num_points, self.num_thresholds, width, self.num_directions * row, blocks, CHECKED=checked,
+            FLAGGED=status is not None, CHUNK=size, BC=8, BN=wide, num_warps=4,
         )  # fmt: skip
 
     def _coefficients(self, block: Block, keep: bool = False) -> Coefficients:
@@ -175,23 +176,23 @@ class Problem:
         weights, units = (self.points, self.offsets) if self.weights is None else self._fixed(self.weights)
         weighted = self.weights is not None
         dtype = torch.int64 if weighted else torch.int32
-        size = self.num_points * block.count
+        size = self.num_points * block.width
         buffer = torch.zeros(size + 1, dtype=dtype, device=self.points.device)
         sums, status = buffer[:size], buffer[size:]
-        wide = _tile(32, block.count)
+        wide = _tile(32, block.width)
         deep = max(8, self.tiles.simplices // wide)
         for level, (rows, sign) in enumerate(zip(self.rows, self.signs, strict=True), start=1):
             most = self.simplices.numel() // rows
             if most:
-                collapse.collapse[triton.cdiv(most, deep), triton.cdiv(block.count, wide)](
+                collapse.collapse[triton.cdiv(most, deep), triton.cdiv(block.width, wide)](
                     block.points, block.directions, self.simplices, self.offsets, weights if weighted else sums, sums, status,
-                    self.num_points, self.simplices.numel(), len(weights) if weighted else 0, block.count, self.num_complexes,
+                    self.num_points, self.simplices.numel(), len(weights) if weighted else 0, block.width, self.num_complexes,
                     block.stride, self.steps, ROWS=self.rows, LEVEL=level, SIGN=sign, DIM=self.dim, SHARED=self.shared,
                     WEIGHTED=weighted, LONG=self.is_long, BS=deep, BT=wide, num_warps=4,
                 )  # fmt: skip
         kind = collapse.FIXED if weighted else collapse.COUNT
         made = Coefficients(kind.value, sums, weights, units, status)
-        if keep and block.count == self.num_directions:
+        if keep and block.width == self.num_directions:
             self.kept = made
         return made
 
@@ -222,18 +223,18 @@ class Problem:
         num_chunks, wide = self.num_points // size + count, _tile(self.tiles.directions, self.num_directions)
         for block in self._blocks():
             made = self._coefficients(block)
-            parts = self.points.new_empty(num_chunks, block.count, self.dim) if of_directions else self.points
+            parts = self.points.new_empty(num_chunks, block.width, self.dim) if of_directions else self.points
             target = of_point[:, block.start :] if self.directions is None else of_point
             backward.height_gradients[(num_chunks,)](
                 block.points, block.directions, self.thresholds, self.scale, made.sums, made.weights, made.units, self.offsets,
-                gradient[:, block.start :], target, parts, self.num_points, count, block.count, thresholds, block.stride,
-                self.num_directions * thresholds, self.steps, self.searches, DIM=self.dim, AXES=_tile(1 << 30, max(1, self.dim)),
-                KIND=made.kind, SATURATION=self.saturation, OF_POINTS=of_points, OF_DIRECTIONS=of_directions, ADD=block.start > 0,
-                BV=size, BT=wide, **self.one_warp,
+                gradient[:, block.start :], target, parts, self.num_points, count, block.width, thresholds, block.stride,
+                self.num_directions * thresholds, self.steps, self.searches, DIM=self.dim, AXES=_tile(1 << 30, self.dim),
+                KIND=made.kind, SATURATION=self.saturation, OF_POINTS=of_points, OF_DIRECTIONS=of_directions,
+                ADD=block.start > 0, BV=size, BT=wide, **self.one_warp,
             )  # fmt: skip
             if of_direction is not None:
                 if self.shared:
-                    of_direction[block.start : block.start + block.count] = parts.sum(dim=0, dtype=torch.float64)
+                    of_direction[block.start : block.start + block.width] = parts.sum(dim=0, dtype=torch.float64)
                 else:
                     self._sum_chunks(parts, size, of_direction[:, block.start :], self.dim)
         return of_point, of_direction
@@ -246,24 +247,24 @@ class Problem:
         if not (self.num_points and count and self.num_directions and thresholds):
             return found
         for block in self._blocks():
-            suffixes = self.points.new_empty(count * block.count, thresholds + 1)
-            upstream, rows = gradient[:, block.start :], count * block.count
+            suffixes = self.points.new_empty(count * block.width, thresholds + 1)
+            upstream, rows = gradient[:, block.start :], count * block.width
             backward.suffix_sums[(triton.cdiv(rows, 32),)](
-                upstream, suffixes, rows, block.count, thresholds, curve_stride, BR=32, num_warps=1
+                upstream, suffixes, rows, block.width, thresholds, curve_stride, BR=32, num_warps=1
             )
-            pulled, wide = self.points.new_empty(self.num_points, block.count), _tile(self.tiles.directions, block.count)
-            backward.coefficient_gradients[self.num_points // size + count, triton.cdiv(block.count, wide)](
+            pulled, wide = self.points.new_empty(self.num_points, block.width), _tile(self.tiles.directions, block.width)
+            backward.coefficient_gradients[self.num_points // size + count, triton.cdiv(block.width, wide)](
                 block.points, block.directions, self.thresholds, self.scale, self.offsets, upstream, suffixes, pulled,
-                self.num_points, count, block.count, thresholds, block.stride, curve_stride, self.steps, self.searches,
+                self.num_points, count, block.width, thresholds, block.stride, curve_stride, self.steps, self.searches,
                 DIM=self.dim, SATURATION=self.saturation, BV=size, BT=wide, **self.one_warp,
             )  # fmt: skip
-            wide = _tile(32, block.count)
+            wide = _tile(32, block.width)
             for level, (vertices, sign) in enumerate(zip((1, *self.rows), (1, *self.signs), strict=True)):
                 most = self.num_points if level == 0 else self.simplices.numel() // vertices
                 if most:
                     backward.weight_gradients[(triton.cdiv(most, 16),)](
                         block.points, block.directions, self.simplices, self.offsets, pulled, found, self.num_points,
-                        self.simplices.numel(), len(weights), block.count, count, block.stride, self.steps, ROWS=self.rows,
+                        self.simplices.numel(), len(weights), block.width, count, block.stride, self.steps, ROWS=self.rows,
                         LEVEL=level, SIGN=sign, DIM=self.dim, SHARED=self.shared, ADD=block.start > 0, LONG=self.is_long,
                         BS=16, BT=wide, num_warps=4,
                     )  # fmt: skip
@@ -274,7 +275,7 @@ class Block(NamedTuple):
     """Some of the directions."""
 
     start: int
-    count: int
+    width: int  # their number
     points: Tensor  # where the heights of the first direction are, if they are given
     directions: Tensor  # from the first direction on
     stride: int  # from one complex, or one row of given heights, to the next
@@ -297,4 +298,5 @@ def _plain(tensor: Tensor) -> Tensor:
 
 def _tile(most: int, count: int, least: int = 1) -> int:
     """A power of two that holds so many, but not more than ``most``."""
-    return max(least, min(most, triton.next_power_of_2(max(1, count))))
+    power: int = triton.next_power_of_2(max(1, count))
+    return max(least, min(most, power))

@@ -1,7 +1,7 @@
 """Binary searches: the complex of a chunk or of a simplex, the window of a height.
 
-A chunk is a number of consecutive vertices of one complex. A complex of n vertices has ``n // size + 1`` chunks, the last of which
-may be empty, so that the first chunk of a complex is known without a prefix sum.
+A chunk is a number of consecutive vertices of one complex. A complex of n vertices has ``n // size + 1`` chunks, the last of
+which may be empty, so that the first chunk of a complex is known without a prefix sum.
 """
 
 import triton
