@@ -58,9 +58,7 @@ $(PEERS)/pyvista: | $(VENV)/dev
 # The grid of pixels, triangulated and weighted by intensity; settings chosen on the validation split. Threads that wait should
 # sleep: on a machine that does other things too, spinning ones make training several times slower.
 demo: $(VENV)/all
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/eulerscan train digits --data form=pixels --model mlp --num-directions 32 --num-thresholds 32 --derivative \
-		--hidden 256 --dropout 0.5 --epochs 60 --learning-rate 0.003 --schedule cosine --jitter 0.02 \
-		--seeds 3 --output runs/demo --overwrite --plots
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/eulerscan train digits --data form=pixels --budget 60s --output runs/demo --overwrite --plots
 	$(BIN)/eulerscan evaluate runs/demo/seed-0
 
 lint: $(VENV)/dev
