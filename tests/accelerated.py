@@ -19,7 +19,7 @@ import torch
 import eulerscan as es
 from eulerscan import analysis, training
 from eulerscan.datasets import Dataset
-from eulerscan.kernels import choice
+from eulerscan.kernels import dispatch
 from eulerscan.nn import losses, models
 from eulerscan.training.augmentation import Augmentation
 from eulerscan.variants import channels, sect, superlevel, wect
@@ -193,7 +193,7 @@ def main(kernel: str) -> None:
     for name, case in cases.items():
         row = {"name": name}
         try:
-            with choice.use(kernel):
+            with dispatch.use(kernel):
                 row |= compare(*case)
         except Exception as error:  # of one case: the others go on
             frames = [f for f in traceback.extract_tb(error.__traceback__) if "/eulerscan/" in f.filename]

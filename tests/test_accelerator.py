@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from eulerscan.kernels import choice
+from eulerscan.kernels import dispatch
 
 SCRIPT = Path(__file__).with_name("accelerated.py")
-KERNELS = ["portable", *(["triton"] if choice.has_triton() else [])]
+KERNELS = ["portable", *(["triton"] if dispatch.has_triton() else [])]
 
 
 def names(table: str) -> list[str]:

@@ -1,17 +1,23 @@
 """``eulerscan doctor`` compares every kernel with the reference, and says so by its exit code."""
 
+import importlib
 import re
+from pathlib import Path
 
 import pytest
 import torch
 
 from eulerscan.cli import doctor
-from eulerscan.kernels import choice, operation
+from eulerscan.kernels import dispatch, operation
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr(doctor, "REPEATS", 1)
+    if dispatch.has_triton():  # fewer and larger programs for the interpreter
+        monkeypatch.syspath_prepend(Path(__file__).parents[1] / "kernels")
+        interpreter = importlib.import_module("interpreter")
+        monkeypatch.setattr(interpreter.problem, "TILES", interpreter.WIDE)
 
 
 def test_all_kernels_of_this_machine_are_equal_to_the_reference(run):
@@ -20,13 +26,13 @@ def test_all_kernels_of_this_machine_are_equal_to_the_reference(run):
     assert f"torch {torch.__version__}" in out
     assert "cpu: " in out
     assert re.search(r"kernel cpu\n", out)
-    for kernel in choice.kernels_for(torch.device("cpu")):
+    for kernel in dispatch.kernels_for(torch.device("cpu")):
         assert re.search(rf"cpu +{kernel} +\d\.\de-\d\d +same +[\d.]+ +equal", out), out
 
 
 @pytest.mark.parametrize("amount", [1e-3, float("nan")])
 def test_a_tampered_kernel_is_found(run, monkeypatch, amount):
-    monkeypatch.setattr(doctor.choice, "kernels_for", lambda device: ["portable", "cpu"])
+    monkeypatch.setattr(doctor.dispatch, "kernels_for", lambda device: ["portable", "cpu"])
     transform = operation.portable.Problem.transform
     monkeypatch.setattr(operation.portable.Problem, "transform", lambda self: transform(self) + amount)
     out, err = run("doctor", status=1)
@@ -36,7 +42,7 @@ def test_a_tampered_kernel_is_found(run, monkeypatch, amount):
 
 
 def test_a_tampered_gradient_is_found(run, monkeypatch):
-    monkeypatch.setattr(doctor.choice, "kernels_for", lambda device: ["portable"])
+    monkeypatch.setattr(doctor.dispatch, "kernels_for", lambda device: ["portable"])
     differentiate = operation.portable.Problem.differentiate
     monkeypatch.setattr(
         operation.portable.Problem,
@@ -50,7 +56,7 @@ def test_a_kernel_that_raises_is_reported_and_the_others_are_checked(run, monkey
     def broken(self):
         raise RuntimeError("no kernel image is available\nfor execution")
 
-    monkeypatch.setattr(doctor.choice, "kernels_for", lambda device: ["portable", "cpu"])
+    monkeypatch.setattr(doctor.dispatch, "kernels_for", lambda device: ["portable", "cpu"])
     monkeypatch.setattr(operation.portable.Problem, "transform", broken)
     out, _ = run("doctor", status=1)
     assert "FAILED: RuntimeError: no kernel image is available" in out

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from eulerscan.kernels import choice, operation
+from eulerscan.kernels import dispatch, operation
 
 triton = pytest.importorskip("triton", reason="triton is not installed")
 
@@ -56,7 +56,7 @@ def tiles(chosen):
 
 def ect(*arguments, tiled=None):
     """``operation.ect`` by the Triton kernels."""
-    with choice.use("triton"), tiles(tiled or (LONG if len(arguments[0]) > 1000 else WIDE)):
+    with dispatch.use("triton"), tiles(tiled or (LONG if len(arguments[0]) > 1000 else WIDE)):
         return operation.ect(*arguments)
 
 

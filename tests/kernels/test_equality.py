@@ -11,13 +11,13 @@ from numba import njit
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.kernels import choice, portable, reference
+from eulerscan.kernels import dispatch, portable, reference
 from eulerscan.kernels import operation as kernels
 from eulerscan.kernels.cpu.moments import make_bins, num_nonzero
 from eulerscan.kernels.cpu.windows import make_grid
 
 KERNELS = {"eager": kernels.ect, "operation": torch.ops.eulerscan.ect, "portable": portable.ect}
-if choice.has_triton():
+if dispatch.has_triton():
     import interpreter
 
     KERNELS["triton"] = interpreter.ect

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.kernels import choice, operation, portable, reference
+from eulerscan.kernels import dispatch, operation, portable, reference
 
 KERNELS = {"eager": operation.ect, "operation": torch.ops.eulerscan.ect, "portable": portable.ect}
-if choice.has_triton():
+if dispatch.has_triton():
     import interpreter
 
     KERNELS["triton"] = interpreter.ect

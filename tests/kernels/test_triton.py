@@ -15,7 +15,7 @@ from torch.nn.functional import normalize, pad
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.kernels import choice, operation, portable, reference
+from eulerscan.kernels import dispatch, operation, portable, reference
 
 interpreter = pytest.importorskip("interpreter", reason="triton is not installed", exc_type=pytest.skip.Exception)
 NAMES = ("result", "points", "directions", "thresholds", "scale", "weights")
@@ -228,7 +228,7 @@ def test_invalid_values_give_nan_since_an_error_would_make_the_host_wait(positio
         simplices[4] = value
     else:
         tensors[position] = torch.tensor(value)
-    with choice.use("triton"), interpreter.guarded():
+    with dispatch.use("triton"), interpreter.guarded():
         found = interpreter.problem.Problem(*tensors, simplices, offsets, rows).transform()
     assert found.isnan().all()
 
@@ -244,7 +244,7 @@ def test_tampered_offsets_stay_within_the_tensors(tamper):
 
 def test_no_wrong_size_reaches_a_kernel():
     tensors, layout = draw(weighted=True)
-    with choice.use("triton"):
+    with dispatch.use("triton"):
         for position, value, text in (
             (0, tensors[0][:, 0], "shapes"),
             (1, tensors[1][:, :2], "shapes"),
@@ -266,22 +266,22 @@ def test_no_wrong_size_reaches_a_kernel():
 
 
 def test_the_device_chooses_the_kernel(monkeypatch):
-    assert [choice.kernel_for(torch.device(name)) for name in ("cpu", "cuda", "mps")] == ["cpu", "triton", "portable"]
-    monkeypatch.setattr(choice, "has_triton", lambda: False)
-    choice._warn_of_portable.cache_clear()
+    assert [dispatch.kernel_for(torch.device(name)) for name in ("cpu", "cuda", "mps")] == ["cpu", "triton", "portable"]
+    monkeypatch.setattr(dispatch, "has_triton", lambda: False)
+    dispatch._warn_of_portable.cache_clear()
     with pytest.warns(UserWarning, match="Install triton"):
-        assert choice.kernel_for(torch.device("cuda")) == "portable"
-    assert choice.kernel_for(torch.device("cuda")) == "portable"  # warnings are errors here: it comes once
+        assert dispatch.kernel_for(torch.device("cuda")) == "portable"
+    assert dispatch.kernel_for(torch.device("cuda")) == "portable"  # warnings are errors here: it comes once
 
 
 def test_a_kernel_that_cannot_serve_a_device_is_named(monkeypatch):
-    with choice.use("cpu"), pytest.raises(ValueError, match="EULERSCAN_KERNEL=cpu .* cuda"):
-        choice.kernel_for(torch.device("cuda"))
-    with choice.use("numba"), pytest.raises(ValueError, match="EULERSCAN_KERNEL must be one of .*'numba'"):
-        choice.kernel_for(torch.device("cpu"))
+    with dispatch.use("cpu"), pytest.raises(ValueError, match="EULERSCAN_KERNEL=cpu .* cuda"):
+        dispatch.kernel_for(torch.device("cuda"))
+    with dispatch.use("numba"), pytest.raises(ValueError, match="EULERSCAN_KERNEL must be one of .*'numba'"):
+        dispatch.kernel_for(torch.device("cpu"))
     monkeypatch.setenv("TRITON_INTERPRET", "0")
-    with choice.use("triton"), pytest.raises(ValueError, match="TRITON_INTERPRET=1"):
-        choice.kernel_for(torch.device("cpu"))
+    with dispatch.use("triton"), pytest.raises(ValueError, match="TRITON_INTERPRET=1"):
+        dispatch.kernel_for(torch.device("cpu"))
 
 
 def run(code, **environment):
@@ -291,10 +291,10 @@ def run(code, **environment):
     return result.stdout.split()
 
 
-@pytest.mark.parametrize("kernel", choice.KERNELS)
+@pytest.mark.parametrize("kernel", dispatch.KERNELS)
 def test_each_kernel_can_be_forced_on_the_cpu(kernel):
     points, thresholds = torch.tensor([[0.0, 0.0], [0.5, 0.0]], requires_grad=True), torch.tensor([-1.0, 0.25, 1.0])
-    with choice.use(kernel):
+    with dispatch.use(kernel):
         result = es.ect(points, torch.tensor([[1.0, 0.0]]), thresholds, scale=9.0)
     assert kernel in f"{type(result.grad_fn.problem).__module__}.{type(result.grad_fn.problem).__name__}".lower()
     expected = torch.sigmoid(9.0 * (thresholds - points[:, :1])).sum(dim=0)
@@ -317,9 +317,9 @@ def test_without_triton_everything_else_works():
         import sys
         sys.modules["triton"] = None
         import torch, eulerscan as es
-        from eulerscan.kernels import choice
+        from eulerscan.kernels import dispatch
         print(es.ect(torch.zeros(3, 2), es.directions.circle(1), es.thresholds(1)).item())
-        choice.has_triton.cache_clear()
-        print(choice.has_triton())
+        dispatch.has_triton.cache_clear()
+        print(dispatch.has_triton())
     """
     assert run(code) == ["3.0", "False"]

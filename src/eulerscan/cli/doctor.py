@@ -19,7 +19,7 @@ from .._tables import aligned, printable
 from .._version import __version__
 from ..complexes import Complex, collate
 from ..grid import thresholds
-from ..kernels import choice, operation, reference
+from ..kernels import dispatch, operation, reference
 from ..testing import random_graph, sphere, torus
 
 LIBRARIES = ("torch", "triton", "numba", "numpy")
@@ -55,12 +55,12 @@ def doctor() -> int:
     found = devices()
     for device in found:
         print(printable(f"{device}: {_description(device)}, kernel {_chosen(device)}"))
-    if choice.forced.kernel is not None:
-        print(f"{choice.VARIABLE}={choice.forced.kernel} forces a kernel")
+    if dispatch.forced.kernel is not None:
+        print(f"{dispatch.VARIABLE}={dispatch.forced.kernel} forces a kernel")
     print()
     rows, wrong = [], []
     for device in found:
-        for kernel in choice.kernels_for(device):
+        for kernel in dispatch.kernels_for(device):
             try:
                 outcome = check(kernel, device)
                 verdict = "equal" if outcome.is_equal else "WRONG"
@@ -88,7 +88,7 @@ def check(kernel: str, device: torch.device) -> Outcome:
     exact = both_passes(complex, grid, math.inf, torch.float64, reference.ect)
     smooth = both_passes(complex, grid, SCALE, torch.float64, reference.ect)
     complex, grid = complex.to(device), (grid[0].to(device), grid[1].to(device))
-    with choice.use(kernel), warnings.catch_warnings():
+    with dispatch.use(kernel), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         steps = both_passes(complex, grid, math.inf, torch.float32, operation.ect)[0]
         found = both_passes(complex, grid, SCALE, torch.float32, operation.ect)
@@ -116,9 +116,9 @@ def both_passes(
 def _shapes() -> Complex:
     """A cloud, a graph, meshes and an empty complex, in float32, with weights whose sums are exact."""
     chance = torch.Generator().manual_seed(0)
-    cloud = Complex(0.5 * torch.randn(40, 3, generator=chance))
-    graph = random_graph(20, 30, 3, generator=chance, dtype=torch.float32).complex
-    meshes = [shape.complex.to(dtype=torch.float32) for shape in (sphere(1), torus(5, 4))]
+    cloud = Complex(0.5 * torch.randn(20, 3, generator=chance))
+    graph = random_graph(12, 16, 3, generator=chance, dtype=torch.float32).complex
+    meshes = [shape.complex.to(dtype=torch.float32) for shape in (sphere(0), torus(5, 4))]
     complex = collate([cloud, Complex(torch.zeros(0, 3)), graph, *meshes])
     # No two vertices at the same height: which of them moves is a choice, and the reference makes another one.
     complex = complex.with_points(complex.points + 0.02 * torch.randn(complex.points.shape, generator=chance))
@@ -137,7 +137,7 @@ def _chosen(device: torch.device) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return choice.kernel_for(device)
+            return dispatch.kernel_for(device)
         except ValueError as error:
             return f"none: {error}"
 

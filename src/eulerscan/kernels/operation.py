@@ -1,7 +1,7 @@
 """The transform as a torch operator with several implementations, all with the signature of :mod:`.layout`.
 
 ``eulerscan::ect`` traces, compiles and differentiates like the operators of torch. It runs :mod:`.cpu` on the CPU,
-:mod:`.triton` on GPUs and :mod:`.portable` elsewhere (:mod:`.choice`); all must equal :mod:`.reference`. The operator has no
+:mod:`.triton` on GPUs and :mod:`.portable` elsewhere (:mod:`.dispatch`); all must equal :mod:`.reference`. The operator has no
 rules for forward mode and torch.func, so there :func:`ect` calls the portable implementation, and under vmap the reference.
 """
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .._torch_internals import apply_directly, is_forward_mode, is_func_active, is_recording, is_vmapped, is_wrapped
 from . import portable, reference
-from .choice import forced, kernel_for
+from .dispatch import forced, kernel_for
 from .layout import heights_of, levels
 
 if TYPE_CHECKING:
