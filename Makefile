@@ -13,7 +13,7 @@ export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 # Text files are UTF-8, on every system.
 export PYTHONUTF8 := 1
 
-.PHONY: help demo test lint typecheck check docs release bench fits clean
+.PHONY: help demo test lint typecheck check docs release bench fits gpu clean
 help:
 	@echo "make demo    set up, train a classifier of handwritten digits, write runs/demo/"
 	@echo "make test    set up, lint, type-check, run all tests"
@@ -21,6 +21,7 @@ help:
 	@echo "make release set up, build wheel and sdist in dist/, try them in an empty environment"
 	@echo "make bench   set up, measure speed and memory against the dense formulation and other packages"
 	@echo "make fits    set up, measure what fitting reaches, and how fast"
+	@echo "make gpu     set up, compile the GPU kernels for five targets (Linux, no GPU needed), compare their registers with the table"
 	@echo "make clean   remove everything that the other targets made"
 
 $(BIN)/python$(EXE):
@@ -88,6 +89,10 @@ bench: $(VENV)/bench $(PEERS)/pyect
 
 fits: $(VENV)/bench $(PEERS)/pyvista
 	$(BIN)/python benchmarks/fitting.py
+
+# Nothing is run on a GPU.
+gpu: $(VENV)/dev
+	$(BIN)/python benchmarks/gpu_kernels.py
 
 clean:
 	rm -rf $(VENV) build dist docs/_made runs/demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
