@@ -19,7 +19,7 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from eulerscan import __version__, rotations
 from eulerscan.datasets import Dataset, load
 from eulerscan.harmonics import degrees, harmonics
 from eulerscan.nn import FrameAveraging
+from eulerscan.nn.frames import principal_axes
 from eulerscan.nn.models import ECTCurves, ECTHarmonics
 from eulerscan.training import Augmentation, TrainingConfig, evaluate, train
 
@@ -141,15 +142,14 @@ def classify(head: str, setting: str, seed: int, epochs: int, validate: bool) ->
     if not validate:
         splits = {"train": torch.cat([dataset.indices("train"), dataset.indices("val")]), "test": dataset.indices("test")}
         dataset = replace(dataset, splits=splits)
-    run = train_on_coefficients if head.startswith("harmonics") else train_on_clouds
-    line = key | run(head, dataset, setting, split, seed, epochs)
+    line = key | TRAINERS[head](head, dataset, setting, split, seed, epochs)
     line |= {"seconds": time.perf_counter() - begin, "threads": torch.get_num_threads(), "version": __version__}
     with RESULTS.open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(line) + "\n")
 
 
 def train_on_clouds(head: str, dataset: Dataset, setting: str, split: str, seed: int, epochs: int) -> dict[str, Any]:
-    """Train by the loop of the library, which resumes."""
+    """Train pooled curves with directions that rotate, by the loop of the library, which resumes."""
     config = TrainingConfig(
         epochs=epochs,
         batch_size=64,
@@ -161,18 +161,14 @@ def train_on_clouds(head: str, dataset: Dataset, setting: str, split: str, seed:
         seed=seed,
     )
     half = es.directions.half_sphere(48, 3, dtype=torch.float64)
-    rotate = head == "curves"
-    layer = es.ECTLayer(
-        3, num_thresholds=32, directions=half, scale=20.0, normalize="unit_ball", rotate_directions=rotate
-    )  # learned directions
-    model: nn.Module = ECTCurves(layer, len(dataset.classes), channels=(32, 64, 64), directed=not rotate)
-    model = model if rotate else FrameAveraging(model)
+    layer = es.ECTLayer(3, num_thresholds=32, directions=half, scale=20.0, normalize="unit_ball", rotate_directions=True)
+    model = ECTCurves(layer, len(dataset.classes), channels=(32, 64, 64))
     folder = Path(tempfile.gettempdir()) / "eulerscan-rotations" / f"{head}-{setting}-{seed}-{epochs}-{split}"
     folder.mkdir(parents=True, exist_ok=True)
     trained = train(model, rotated(dataset, setting, seed), config, folder)
     tests = {name: evaluate(model, rotated(dataset, name, seed + 1000), split).accuracy for name in SETTINGS}
     return {
-        "parameters": sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
+        "parameters": model.num_parameters,
         **{f"{split}_accuracy_{name}": 100 * accuracy for name, accuracy in tests.items()},
         "train_loss": trained.history[-1]["loss"],
         "seconds_per_epoch": trained.seconds_per_epoch,
@@ -187,10 +183,10 @@ def train_on_coefficients(head: str, dataset: Dataset, setting: str, split: str,
     directions are mirror images, so that the thresholds from 0 on are enough. *harmonics-local* weights the points by the shape
     of their neighborhoods too.
     """
-    degree, scale, copies, batch_size, rate = 6, 10.0, 4, 32, 3e-3
+    degree, scale, copies, batch_size, rate = 6, 10.0, 2, 32, 3e-3
     shapes = dataset.shapes
     weights = local_weights(shapes) if head == "harmonics-local" else torch.ones(len(shapes.points), 1)
-    sizes: dict[str, Any] = {"channels": (16, 32, 128), "hidden": (256,), "dropout": 0.5}
+    sizes: dict[str, Any] = {"channels": (16, 32, 128), "hidden": (256,), "dropout": 0.3}
     options = {"scale": scale, "num_thresholds": 12, "num_channels": weights.shape[1]} | sizes
     model, expansion = harmonic(degree, len(dataset.classes), **options), Expansion(degree, scale, torch.linspace(0, 1.1, 12))
     rest = model.head[2:]  # after curves and their coefficients
@@ -209,22 +205,7 @@ def train_on_coefficients(head: str, dataset: Dataset, setting: str, split: str,
     known = torch.cat([features(rotated(replace(dataset, shapes=s), setting, seed).shapes, indices) for s in drawn], dim=1)
     tests = {name: features(rotated(dataset, name, seed + 1000).shapes, dataset.indices(split)) for name in SETTINGS}
     labels = dataset.labels[indices].repeat(copies)
-    optimizer = torch.optim.AdamW(rest.parameters(), lr=rate, weight_decay=0.05)
-    steps = math.ceil(len(indices) / batch_size)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=epochs * steps, pct_start=0.1)
-    seconds = []
-    for _ in range(epochs):
-        begin, total = time.perf_counter(), 0.0
-        for batch in torch.randint(len(labels), (steps, batch_size), generator=generator):
-            loss = nn.functional.cross_entropy(rest(known[:, batch]), labels[batch], label_smoothing=0.1)
-            optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(rest.parameters(), 5.0)
-            optimizer.step()
-            schedule.step()
-            total += float(loss.detach())
-        seconds.append(time.perf_counter() - begin)
-        print(f"{head} {setting} seed {seed}: loss {total / steps:.3f}, {seconds[-1]:.0f} s", flush=True)
+    record = optimize(rest, lambda batch: known[:, batch], labels, len(indices), epochs, batch_size, rate, generator)
     rest.eval()
     scores = {}
     with torch.no_grad():
@@ -234,10 +215,75 @@ def train_on_coefficients(head: str, dataset: Dataset, setting: str, split: str,
     return {
         "parameters": sum(parameter.numel() for parameter in rest.parameters()),
         **scores,
-        "train_loss": total / steps,
-        "seconds_per_epoch": float(torch.tensor(seconds).median()),
+        **record,
         "settings": {"degree": degree, "copies": copies, "batch_size": batch_size, "learning_rate": rate, **options},
     }
+
+
+def optimize(
+    network: nn.Module,
+    inputs: Callable[[Tensor], Tensor],
+    labels: Tensor,
+    per_epoch: int,
+    epochs: int,
+    batch_size: int,
+    rate: float,
+    generator: torch.Generator,
+) -> dict[str, float]:
+    """Train on inputs that are given by their indices. Returns the last loss and the seconds of an epoch."""
+    optimizer = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=0.05)
+    steps, seconds, loss = math.ceil(per_epoch / batch_size), [], torch.zeros(())
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=epochs * steps, pct_start=0.1)
+    for _ in range(epochs):
+        begin, total = time.perf_counter(), 0.0
+        for batch in torch.randint(len(labels), (steps, batch_size), generator=generator):
+            loss = nn.functional.cross_entropy(network(inputs(batch)), labels[batch], label_smoothing=0.1)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(network.parameters(), 5.0)
+            optimizer.step()
+            schedule.step()
+            total += float(loss.detach())
+        seconds.append(time.perf_counter() - begin)
+        print(f"loss {total / steps:.3f}, {seconds[-1]:.0f} s", flush=True)
+    return {"train_loss": total / steps, "seconds_per_epoch": float(torch.tensor(seconds).median())}
+
+
+def train_on_frames(head: str, dataset: Dataset, setting: str, split: str, seed: int, epochs: int) -> dict[str, Any]:
+    """Train on transforms in the four frames of principal axes of each cloud, which are computed once; average the logits."""
+    half = es.directions.half_sphere(48, 3, dtype=torch.float64)
+    layer = es.ECTLayer(3, num_thresholds=32, directions=half, scale=20.0, normalize="unit_ball", learn_directions=False)
+    model = ECTCurves(layer, len(dataset.classes), channels=(32, 64, 64), directed=True)
+    signs = torch.tensor([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+
+    def curves(shapes: es.Complex, indices: Tensor) -> Tensor:
+        """``[4, B, T, H]``"""
+        found = []
+        for part in indices.split(256):
+            complex = shapes.select(part)
+            axes = principal_axes(complex).float()[complex.batch]
+            points = (complex.points[:, None] @ axes)[:, 0]
+            found.append(torch.stack([layer(complex.with_points(points * sign)) for sign in signs]))
+        return torch.cat(found, dim=1)
+
+    generator, indices = torch.Generator().manual_seed(seed), dataset.indices("train")
+    known = curves(rotated(dataset, setting, seed).shapes, indices)
+    record = optimize(
+        model.head,
+        lambda batch: known[torch.randint(4, batch.shape, generator=generator), batch],
+        dataset.labels[indices],
+        *(len(indices), epochs, 64, 3e-3, generator),
+    )
+    model.eval()
+    scores = {}
+    with torch.no_grad():
+        for name in SETTINGS:
+            found = curves(rotated(dataset, name, seed + 1000).shapes, dataset.indices(split))
+            logits = torch.stack([torch.cat([model.head(part) for part in frame.split(256)]) for frame in found]).mean(dim=0)
+            right = logits.argmax(dim=1) == dataset.labels[dataset.indices(split)]
+            scores[f"{split}_accuracy_{name}"] = 100 * float(right.double().mean())
+    settings = {"directions": 48, "thresholds": 32, "scale": 20.0, "batch_size": 64, "learning_rate": 3e-3}
+    return {"parameters": sum(p.numel() for p in model.head.parameters()), **scores, **record, "settings": settings}
 
 
 class Expansion:
@@ -275,8 +321,12 @@ class Expansion:
 
 
 def local_weights(shapes: es.Complex) -> Tensor:
-    """``[V, 5]``: 1, and linearity and scattering of the 16 and of the 48 nearest points of each point."""
-    path = Path(tempfile.gettempdir()) / "eulerscan-rotations" / "local.npy"
+    """``[V, 7]``: what rotations keep of the neighborhood of a point.
+
+    1, and for its 16 and for its 48 nearest points: how much they form a line, how much a ball, and the squared cosine of the
+    angle between their normal and the way to the origin.
+    """
+    path = Path(tempfile.gettempdir()) / "eulerscan-rotations" / "neighborhoods.npy"
     if path.exists():
         return torch.from_numpy(np.load(path))
     found = []
@@ -286,8 +336,10 @@ def local_weights(shapes: es.Complex) -> Tensor:
         for count in (16, 48):
             near = points[neighbors[:, :count]]
             near = near - near.mean(dim=1, keepdim=True)
-            low, middle, high = torch.linalg.eigvalsh(near.transpose(1, 2) @ near).clamp(min=1e-12).T
+            values, vectors = torch.linalg.eigh(near.transpose(1, 2) @ near)
+            low, middle, high = values.clamp(min=1e-12).T
             columns += [(high - middle) / high, low / high]
+            columns.append((vectors[:, :, 0] * nn.functional.normalize(points, dim=1)).sum(dim=1).square())
         found.append(torch.stack(columns, dim=1))
     path.parent.mkdir(parents=True, exist_ok=True)
     np.save(path, torch.cat(found).numpy())
@@ -298,6 +350,14 @@ def rotated(dataset: Dataset, setting: str, seed: int) -> Dataset:
     """The data set with every shape rotated once: about the third axis, or uniformly at random."""
     augmentation = Augmentation(rotate=180) if setting == "z" else Augmentation(tumble=True)
     return replace(dataset, shapes=augmentation(dataset.shapes, torch.Generator().manual_seed(seed)))
+
+
+TRAINERS = {
+    "harmonics": train_on_coefficients,
+    "harmonics-local": train_on_coefficients,
+    "curves": train_on_clouds,
+    "frames": train_on_frames,
+}
 
 
 def runs() -> list[dict[str, Any]]:
