@@ -128,12 +128,11 @@ def choose(
         trained[candidate.name] = candidate
     kept = max(scores, key=lambda name: scores[name]["validation"])  # the first of equals
     _, model, training = trained[kept]
-    refit = training.select_by == "last" and not training.patience
-    if refit:
+    if _refits(training):
         source = source | {"refit": True}
     whole = split_source(dataset, source)
     start(folder, RunConfig.of(whole, source, model, training), whole, resume=resume, overwrite=overwrite, device=device)
-    choice = Choice(scores, kept, _reasons(dataset, trained[kept], scores[kept]["validation"], refit))
+    choice = Choice(scores, kept, _reasons(dataset, trained[kept], scores[kept]["validation"]))
     if distributed.is_first():
         with replacing(folder / "choice.json") as partial:
             partial.write_text(json.dumps(choice._asdict(), indent=2) + "\n", encoding="utf-8")
@@ -144,7 +143,7 @@ def choose(
 def auto(
     dataset: Dataset, model: ModelConfig | None = None, training: TrainingConfig | None = None, *, progress: bool = True
 ) -> Classifier:
-    """A classifier trained on a data set: the best of a few on its validation split.
+    """A classifier trained on a data set: the best of a few on its validation split, trained again with that split.
 
     Args:
         dataset: With the splits ``"train"`` and ``"val"``.
@@ -158,14 +157,18 @@ def auto(
         >>> model(torch.rand(2, 40, 3)).shape
         torch.Size([2, 4])
     """
-    best: tuple[float, Classifier] | None = None
-    for _, config, settings in candidates(dataset, model, training):
-        made = config.build(dataset.shapes.dim, len(dataset.classes), seed=settings.seed)
-        score = train(made, dataset, settings, progress=progress).history[-1]["val_accuracy"]
+    best: tuple[float, Candidate, Classifier] | None = None
+    for candidate in candidates(dataset, model, training):
+        made = candidate.model.build(dataset.shapes.dim, len(dataset.classes), seed=candidate.training.seed)
+        score = train(made, dataset, candidate.training, progress=progress).history[-1]["val_accuracy"]
         if best is None or score > best[0]:
-            best = score, made
+            best = score, candidate, made
     assert best is not None
-    return best[1].eval()
+    _, (_, config, settings), made = best
+    if _refits(settings):
+        made = config.build(dataset.shapes.dim, len(dataset.classes), seed=settings.seed)
+        train(made, split_source(dataset, {"options": {}, "refit": True}), settings, progress=progress)
+    return made.eval()
 
 
 def majority(dataset: Dataset, split: str = "test") -> float:
@@ -194,11 +197,16 @@ def _within(
     return _with_epochs(candidate, min(epochs, candidate.training.epochs)) if epochs >= 1 else None
 
 
+def _refits(training: TrainingConfig) -> bool:
+    """Whether the last training can do without validation shapes."""
+    return training.select_by == "last" and not training.patience
+
+
 def _with_epochs(candidate: Candidate, epochs: int) -> Candidate:
     return candidate._replace(training=replace(candidate.training, epochs=epochs))
 
 
-def _reasons(dataset: Dataset, kept: Candidate, score: float, refit: bool) -> list[str]:
+def _reasons(dataset: Dataset, kept: Candidate, score: float) -> list[str]:
     """Sentences about what was chosen, and why."""
     count, model, training = len(dataset.indices("train")), kept.model, kept.training
     space = {2: "in the plane", 3: "in space"}.get(dataset.shapes.dim, f"in {dataset.shapes.dim} dimensions")
@@ -208,7 +216,7 @@ def _reasons(dataset: Dataset, kept: Candidate, score: float, refit: bool) -> li
     ]
     if model.model != "svm":
         reasons.append(f"{training.epochs} epochs of batches of {training.batch_size}, since {count} shapes are for training")
-    if refit:
+    if _refits(training):
         reasons.append("then trained again on training and validation shapes together")
     return reasons
 
