@@ -144,6 +144,8 @@ def direction_spectrum(transform: Tensor) -> Tensor:
     """
     if transform.ndim < 2:
         raise ValueError(f"transform must have shape [B, T, H], got {list(transform.shape)}.")
+    if not transform.numel():  # an error of MKL
+        return transform.new_empty(*transform.shape[:-2], transform.shape[-2] // 2 + 1, transform.shape[-1])
     magnitudes: Tensor = torch.fft.rfft(transform, dim=-2, norm="ortho").abs()
     return magnitudes
 
