@@ -224,6 +224,17 @@ def seconds(limits: dict[str, float]) -> float:
     return max(limits.values()) / EFFICIENCY
 
 
+def _milliseconds(number: float) -> str:
+    """Two digits."""
+    return f"{float(f'{1e3 * number:.2g}'):g}"
+
+
+def num_bytes(case: Case, found: dict[str, Counts]) -> float:
+    """Bytes of memory that the forward pass of the Triton kernels reads and writes."""
+    kernels = triton_seconds(case, CARDS[0], found)
+    return CARDS[0].bandwidth * (kernels["collapse"]["memory"] + kernels["curves"]["memory"])
+
+
 def rows_of(case: Case, card: Card, found: dict[str, Counts], costs: Any) -> list[list[str]]:
     """Forward and backward in milliseconds, of three ways."""
     kernels = triton_seconds(case, card, found)
@@ -239,11 +250,11 @@ def rows_of(case: Case, card: Card, found: dict[str, Counts], costs: Any) -> lis
         [
             case.name,
             card.name,
-            f"{1e3 * forward:.2g}",
-            f"{1e3 * backward:.2g}",
-            f"{1e3 * other[0]:.2g}",
-            f"{1e3 * other[1]:.2g}",
-            f"{1e3 * dense:.2g}",
+            _milliseconds(forward),
+            _milliseconds(backward),
+            _milliseconds(other[0]),
+            _milliseconds(other[1]),
+            _milliseconds(dense),
             "; ".join(f"{name}: {what}" for name, what in limit.items()),
         ]
     ]
@@ -272,11 +283,12 @@ def main() -> None:
             f"{case.pairs * case.thresholds:,}",
             f"{2 * case.touched * case.pairs * case.thresholds:,.0f}",
             f"{(case.edges + case.triangles) * case.directions:,}",
+            f"{1e-9 * num_bytes(case, found):.3f} GB",
             f"{4e-9 * case.simplices * case.directions * case.thresholds:.2f} GB",
         ]
         for case in CASES
     ]
-    header = ["case", "heights", "sigmoids", "special functions", "atomic additions", "one tensor of the dense formula"]
+    header = ["case", "heights", "sigmoids", "special functions", "atomic additions", "memory traffic", "a dense tensor"]
     print(markdown(header, counted))
     print("\nEstimates in milliseconds:\n")
     header = ["case", "card", "Triton forward", "backward", "portable forward", "backward", "dense forward", "limit"]
