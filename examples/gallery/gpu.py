@@ -2,8 +2,9 @@
 On a GPU
 ========
 
-Shapes, layers and losses move to a device as everything else in PyTorch. With an NVIDIA or AMD GPU and Triton, kernels of
-their own compute the transform there; on other devices PyTorch operations do. Without a GPU this example runs on the CPU.
+Shapes, layers and losses move to a device as everything else in PyTorch. On an NVIDIA or AMD GPU, Triton kernels compute the
+transform, and PyTorch operations on other devices. Run ``eulerscan doctor`` first: the kernels were not yet run on GPU hardware by
+their authors (:doc:`/gpu`). Without a GPU this example runs on the CPU.
 """
 
 import time
