@@ -3,8 +3,8 @@ On a GPU
 ========
 
 Shapes, layers and losses move to a device as everything else in PyTorch. On an NVIDIA or AMD GPU, Triton kernels compute the
-transform, and PyTorch operations on other devices. Run ``eulerscan doctor`` first: the kernels were not yet run on GPU hardware by
-their authors (:doc:`/gpu`). Without a GPU this example runs on the CPU.
+transform, and PyTorch operations on other devices. Run ``eulerscan doctor`` first: the kernels were not yet run on GPU hardware
+by their authors (:doc:`/gpu`). Without a GPU this example runs on the CPU.
 """
 
 import time
