@@ -199,6 +199,7 @@ def train_on_coefficients(head: str, dataset: Dataset, setting: str, split: str,
             found.append(expansion(points, weights.view(len(shapes), -1, weights.shape[1])[part]))
         return torch.cat(found, dim=1)
 
+    check_expansion(expansion, shapes.select(torch.arange(4)), scale)
     noise, indices = Augmentation(squeeze=0.15, jitter=0.01), dataset.indices("train")
     generator = torch.Generator().manual_seed(seed)
     drawn = [shapes, *(noise(shapes, generator) for _ in range(copies - 1))]
@@ -318,6 +319,16 @@ class Expansion:
         moments = (values.transpose(1, 2) @ weighted).unflatten(2, (self.TERMS, -1))  # [B, M, K, C]
         found = torch.einsum("mhk,bmkc->mbhc", self.terms, moments)
         return torch.cat([found, found.diff(dim=2, prepend=torch.zeros_like(found[:, :, :1]))], dim=3)
+
+
+@torch.no_grad()
+def check_expansion(expansion: Expansion, shapes: es.Complex, scale: float) -> None:
+    """Raise unless the closed form is what the layer and the first blocks of the head give."""
+    model = harmonic(expansion.degree, 2, scale=scale, num_thresholds=12, channels=(4,))
+    model.layer.raw_thresholds.copy_(torch.linspace(0, 1.1, 12))
+    points = shapes.normalized("unit_ball").points.view(len(shapes), -1, 3)
+    wanted, found = model.head[:2](model.layer(shapes)), expansion(points, torch.ones(*points.shape[:2], 1))
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-3 * float(wanted[1:].abs().max()))
 
 
 def local_weights(shapes: es.Complex) -> Tensor:
