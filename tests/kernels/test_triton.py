@@ -242,6 +242,16 @@ def test_tampered_offsets_stay_within_the_tensors(tamper):
         problem.differentiate(torch.zeros_like(gradient), [True] * 5)
 
 
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+def test_opcheck(weighted):
+    tensors, layout = draw(sizes=(3,), num_directions=2, num_thresholds=2, rows=(2,), weighted=weighted)
+    checks = ("test_schema", "test_faketensor")
+    with dispatch.use("triton"), interpreter.tiles(interpreter.WIDE):
+        torch.library.opcheck(torch.ops.eulerscan.ect.default, [*tensors, *layout], test_utils=checks)
+        inputs = [torch.ones(1, 2, 2), *tensors, *layout, [True] * 5]
+        torch.library.opcheck(torch.ops.eulerscan.ect_backward.default, inputs, test_utils=checks)
+
+
 def test_no_wrong_size_reaches_a_kernel():
     tensors, layout = draw(weighted=True)
     with dispatch.use("triton"):

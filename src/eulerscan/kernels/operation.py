@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .._torch_internals import apply_directly, is_forward_mode, is_func_active, is_recording, is_vmapped, is_wrapped
 from . import portable, reference
-from .dispatch import forced, kernel_for
+from .dispatch import forced, has_triton, kernel_for
 from .layout import heights_of, levels
 
 if TYPE_CHECKING:
@@ -265,12 +265,16 @@ _ARGUMENTS = (
     "Tensor simplices, Tensor offsets, int[] rows"
 )
 _GRADIENTS = "(Tensor, Tensor, Tensor, Tensor, Tensor)"
-torch.library.define("eulerscan::ect", f"({_ARGUMENTS}, int[]? dims=None) -> Tensor")
+# A CUDA graph can record the Triton kernels. Others may read values, so torch.compile must leave them out of its graphs.
+_TAGS = () if has_triton() else tuple(tag for tag in [getattr(torch.Tag, "cudagraph_unsafe", None)] if tag is not None)
+torch.library.define("eulerscan::ect", f"({_ARGUMENTS}, int[]? dims=None) -> Tensor", tags=_TAGS)
 torch.library.impl("eulerscan::ect", "default", _forward)
 torch.library.register_fake("eulerscan::ect", _fake)
 torch.library.register_autograd("eulerscan::ect", _propagate, setup_context=_save)
 torch.library.define(
-    "eulerscan::ect_backward", f"(Tensor gradient, {_ARGUMENTS}, bool[] needs, int[]? dims=None) -> {_GRADIENTS}"
+    "eulerscan::ect_backward",
+    f"(Tensor gradient, {_ARGUMENTS}, bool[] needs, int[]? dims=None) -> {_GRADIENTS}",
+    tags=_TAGS,
 )
 torch.library.impl("eulerscan::ect_backward", "default", _backward)
 torch.library.register_fake("eulerscan::ect_backward", _fake_backward)
