@@ -56,7 +56,7 @@ class Problem:
         check_inputs(points, directions, thresholds, weights, simplices, offsets, *others)
         _check_thresholds(thresholds)
         self.points, self.directions, self.thresholds, self.weights = points, directions, thresholds, weights
-        self.scale: Tensor = scale
+        self.scale: Tensor = scale.to(points)
         self.layout = (simplices, offsets, *others)
 
     def transform(self) -> Tensor:

@@ -31,7 +31,7 @@ class Tiles(NamedTuple):
 
     chunk: int = 512  # vertices whose curves are summed in registers
     vertices: int = 32
-    directions: int = 1  # one warp, one direction: 10 instructions a sigmoid, where several directions take 15 to 25
+    directions: int = 1  # of one warp: 8 instructions a sigmoid
     thresholds: int = 32
     simplices: int = 512  # times directions
     weights: int = 1024
@@ -59,7 +59,7 @@ class Problem:
         self.points, self.thresholds, self.simplices, self.offsets = map(_plain, (points, thresholds, simplices, offsets))
         self.directions = None if directions is None else _plain(directions)
         self.weights = None if weights is None else _plain(weights)
-        self.scale = scale.to(points.dtype).reshape(1)
+        self.scale = scale.detach().to(points).reshape(1)
         self.rows, self.signs = tuple(rows), signs_of(rows, dims)
         self.num_points, self.num_complexes = len(points), offsets.shape[1] - 1
         self.num_directions = points.shape[1] if directions is None else directions.shape[-2]
