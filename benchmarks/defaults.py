@@ -36,7 +36,7 @@ DATA: dict[str, tuple[str, dict[str, Any]]] = {
     "vertebrae": ("vertebrae", {}),
     "digits-meshes": ("digits", {"form": "meshes"}),
     "digits-pixels": ("digits", {"form": "pixels"}),
-    "manifolds": ("manifolds", {"num_shapes": 400}),
+    "manifolds": ("manifolds", {"num_shapes": 60}),
     "letter-high": ("letter-high", {}),
     "modelnet40": ("modelnet40", {"num_points": 1024}),
 }
