@@ -22,7 +22,7 @@ NAMES = ("result", "points", "directions", "thresholds", "scale", "weights")
 SCALES = (6.0, 200.0, math.inf)
 PROBLEMS = {
     "a batch": {},
-    "empty complexes": {"sizes": (0, 4, 0, 0, 11, 1, 0), "dim": 2, "num_thresholds": 5, "rows": (2,)},
+    "empty complexes": {"sizes": (0, 4, 0, 0, 7, 1, 0), "dim": 2, "num_directions": 2, "rows": (2,)},
     "tetrahedra, one direction": {"sizes": (6,), "dim": 1, "num_directions": 1, "num_thresholds": 1, "rows": (2, 3, 4)},
     "clouds": {"sizes": (3, 2), "dim": 4, "num_directions": 2, "num_thresholds": 33, "rows": ()},
     "no vertices": {"sizes": (0, 0), "num_directions": 2, "num_thresholds": 3, "rows": (2,)},
@@ -36,7 +36,7 @@ PROBLEMS = {
 
 
 def draw(
-    *, sizes=(5, 0, 9, 3), dim=3, num_directions=3, num_thresholds=7, rows=(2, 3), index=torch.int32, ties=False,
+    *, sizes=(4, 0, 6), dim=3, num_directions=3, num_thresholds=5, rows=(2, 3), index=torch.int32, ties=False,
     weighted=False, scale=6.0, dtype=torch.float32,
 ):  # fmt: skip
     """Tensors and layout of a packed complex with random cells; coordinates on a lattice with ``ties``."""
@@ -258,7 +258,7 @@ def test_no_wrong_size_reaches_a_kernel():
         for position, value, text in (
             (0, tensors[0][:, 0], "shapes"),
             (1, tensors[1][:, :2], "shapes"),
-            (1, tensors[1].expand(3, -1, -1), "shapes"),
+            (1, tensors[1].expand(2, -1, -1), "shapes"),
             (2, tensors[2].double(), "dtype"),
             (4, tensors[4][:3], "weights"),
         ):
