@@ -71,7 +71,7 @@ def drawn(**strategies):
     """``hypothesis.given`` for tests of a kernel. Few examples with Triton, whose interpreter is slow."""
 
     def decorate(test):
-        many, few = given(**strategies)(test), settings(max_examples=4)(given(**strategies)(test))
+        many, few = given(**strategies)(test), settings(max_examples=3)(given(**strategies)(test))
 
         @functools.wraps(many)
         def run(*arguments, **named):
