@@ -122,6 +122,12 @@ def test_fixed_transforms_give_the_same_weights_to_the_bit(clouds, name, monkeyp
     assert all(torch.equal(one[key], two[key]) for key in one)
 
 
+def test_directions_that_are_rotated_are_not_computed_once(clouds):
+    config = ModelConfig(model="curves", num_directions=8, num_thresholds=16, learn_directions=False, rotate_directions=True)
+    model = config.build(3, 4)
+    assert loop._fixed_transforms(model, clouds, TrainingConfig()) is None
+
+
 def layer_calls(model, monkeypatch, call):
     """How often the layer transforms shapes."""
     calls = []

@@ -164,7 +164,7 @@ def _fit(model: ECTSVM, dataset: Dataset, config: TrainingConfig, folder: Path |
 def _fixed_transforms(model: nn.Module, dataset: Dataset, config: TrainingConfig) -> Tensor | None:
     """``[B, ...]``: the transforms of all training shapes, if they are the same in every epoch and fit into memory."""
     changing = config.num_points is not None or bool(config.augmentation)
-    if not isinstance(model, Classifier) or changing or distributed.world_size() > 1:
+    if not isinstance(model, Classifier) or changing or model.layer.rotate_directions or distributed.world_size() > 1:
         return None
     entries = len(dataset) * math.prod(model.layer.config.shape(model.layer.dim))
     if any(parameter.requires_grad for parameter in model.layer.parameters()) or entries > MOST_FIXED:
