@@ -14,6 +14,8 @@ settings.register_profile("repeatable", deadline=None, derandomize=True, max_exa
 settings.register_profile("random", deadline=None, max_examples=400)
 settings.load_profile("repeatable")
 
+collect_ignore = ["accelerated.py", "pretend.py"]  # which register a device that would stay
+
 
 @pytest.fixture(autouse=True)
 def _seeded():
