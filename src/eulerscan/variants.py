@@ -145,7 +145,7 @@ def direction_spectrum(transform: Tensor) -> Tensor:
     if transform.ndim < 2:
         raise ValueError(f"transform must have shape [B, T, H], got {list(transform.shape)}.")
     if not transform.numel():  # an error of MKL
-        return transform.new_empty(*transform.shape[:-2], transform.shape[-2] // 2 + 1, transform.shape[-1])
+        return transform.new_zeros(*transform.shape[:-2], transform.shape[-2] // 2 + 1, transform.shape[-1])
     magnitudes: Tensor = torch.fft.rfft(transform, dim=-2, norm="ortho").abs()
     return magnitudes
 
@@ -176,9 +176,10 @@ def power_spectrum(transform: Tensor, directions: Tensor, *, lag: int = 0) -> Te
         >>> torch.allclose(one, other, rtol=1e-3, atol=1e-6)
         True
     """
-    if isinstance(lag, bool) or not isinstance(lag, int) or not 0 <= lag < transform.shape[-1]:
-        raise ValueError(f"lag must be an int from 0 to {transform.shape[-1] - 1}, got {lag!r}.")
     found = coefficients(transform, directions)
+    largest = max(0, found.shape[-1] - 1)
+    if isinstance(lag, bool) or not isinstance(lag, int) or not 0 <= lag <= largest:
+        raise ValueError(f"lag must be an int from 0 to {largest}, got {lag!r}.")
     products = found[..., : found.shape[-1] - lag] * found[..., lag:]
     degree = quadrature_degree(*directions.shape) // 2
     power = products.new_zeros(*products.shape[:-2], degree + 1, products.shape[-1])

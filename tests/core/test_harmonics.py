@@ -158,3 +158,10 @@ def test_the_power_spectrum_has_gradients(generator):
     points = torch.randn(3, 3, generator=generator, dtype=torch.float64, requires_grad=True)
     grid = es.thresholds(3, dtype=torch.float64)
     assert torch.autograd.gradcheck(lambda p: power_spectrum(es.ect(p, nodes, grid, scale=3.0), nodes, lag=1), points)
+
+
+def test_spectra_of_nothing_are_zero_or_empty():
+    assert torch.equal(direction_spectrum(torch.empty(2, 0, 3)), torch.zeros(2, 1, 3))
+    assert power_spectrum(torch.empty(2, 28, 0), quadrature(6).directions).shape == (2, 4, 0)
+    with pytest.raises(ValueError, match="transform must have shape"):
+        power_spectrum(torch.tensor(1.0), quadrature(6).directions)
