@@ -154,6 +154,16 @@ def test_rotated_directions_are_rotated_shapes():
     assert "rotate_directions=True" in repr(layer)
 
 
+@pytest.mark.parametrize("make", [lambda: es.ECTLayer(3, rotate_directions=True), lambda: FrameAveraging(es.ECTLayer(3))])
+def test_autocast_does_not_round_rotations(make):
+    model, shapes, found = make(), clouds(5), []
+    for enabled in (False, True):
+        torch.manual_seed(7)
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            found.append(model(shapes))
+    assert torch.equal(*found)
+
+
 def test_rotated_directions_resume_to_the_same_bits(tmp_path):
     shapes = es.as_complex(clouds(16))
     dataset = Dataset("clouds", shapes, torch.arange(16) % 2, ("a", "b"), {"train": torch.arange(16)})
@@ -179,6 +189,8 @@ def test_rotated_directions_resume_to_the_same_bits(tmp_path):
 def test_what_depends_on_rotation_is_said_with_numbers():
     shapes = es.collate([shape.complex for shape in known_shapes().values() if shape.complex.dim == 3])
     assert_rotation_invariant(lambda shape: shape.largest_norms()[:, None], shapes)
+    assert_rotation_invariant(lambda shape: shape.largest_norms(), shapes)
+    assert_rotation_invariant(lambda shape: torch.zeros(shape.num_complexes, 2), shapes)
     with pytest.raises(AssertionError, match=r"complex \d changes by [\d.]+, relative to.*more than the tolerance 0.001"):
         assert_rotation_invariant(es.ECTLayer(3), shapes)
     with pytest.raises(AssertionError, match=r"training mode: call eval\(\)"):

@@ -66,4 +66,5 @@ def principal_axes(complex: Complex) -> Tensor:
 def _rotated(complex: Complex, axes: Tensor) -> Complex:
     """Coordinates along the axes ``[B, dim, dim]`` of each complex."""
     points = complex.points
-    return complex.with_points(torch.einsum("vi,vij->vj", points, axes.to(points)[complex.batch]))
+    # Not a matrix product, which would round under autocast, and to TF32 on a GPU.
+    return complex.with_points((points.unsqueeze(2) * axes.to(points)[complex.batch]).sum(dim=1))

@@ -166,7 +166,8 @@ class ECTLayer(nn.Module):
             raise ValueError(f"shape must have points of dimension {self.dim}, the dim of this layer, got {complex.dim}.")
         directions = self.directions
         if self.rotate_directions and self.training:
-            directions = directions @ rotations.random(complex.num_complexes, self.dim).to(directions)
+            with torch.autocast(directions.device.type, enabled=False):
+                directions = directions @ rotations.random(complex.num_complexes, self.dim).to(directions)
         return self.config.transform(complex, directions, self.thresholds, scale=self.scale)
 
     def extra_repr(self) -> str:

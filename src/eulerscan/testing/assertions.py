@@ -95,10 +95,10 @@ def assert_rotation_invariant(
     complex = as_complex(shape)
     if not complex.num_complexes:
         raise ValueError("shape must have at least one complex, got none.")
-    before = model(complex).double().flatten(1)
-    size = before.norm(dim=1).square().mean().sqrt()
+    before = model(complex).double().reshape(complex.num_complexes, -1)
+    size = before.norm(dim=1).square().mean().sqrt().clamp(min=torch.finfo(torch.float64).tiny)
     for rotation in rotations.random(num_rotations, complex.dim, generator).to(complex.points):
-        after = model(complex.with_points(complex.points @ rotation.T)).double().flatten(1)
+        after = model(complex.with_points(complex.points @ rotation.T)).double().reshape(complex.num_complexes, -1)
         change = (after - before).norm(dim=1) / size
         if bool((worst := change.max()) <= tolerance):  # not for NaN
             continue
