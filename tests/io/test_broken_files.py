@@ -70,6 +70,7 @@ def test_a_truncated_file_is_named(name, content, part, tmp_path):
         ("a.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2\n", "every face must have at least 3 vertices, got 2"),
         ("a.obj", "v 0 0\nv 1 0\nv 0 1\nf 1 2 3\n", "every vertex must have three coordinates"),
         ("a.obj", "v 0 0 0\nv 1 0\n", "every vertex must have three coordinates"),
+        ("a.obj", "v 0 0 0\nv \nv 1 0 0\nv 0 1 0\nf 1 2 3\n", "every vertex must have three coordinates"),
         ("a.obj", "f 1 2 3\n", "file holds no vertices"),
         ("a.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 1 3\n", "no triangle with three distinct vertices"),
         ("a.off", "OFF\n3 1 0\n0 0 nan\n1 0 0\n0 1 0\n3 0 1 2\n", "points must be finite"),

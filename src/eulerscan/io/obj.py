@@ -37,10 +37,10 @@ def parse_obj(content: bytes) -> Part:
     found: dict[bytes, _Rows] = {keyword: ([], []) for keyword in (b"v", b"f", b"l")}
     for number, line in enumerate(lines):
         words = line.split(None, 1)
-        if len(words) == 2 and words[0] in found:
+        if words and words[0] in found:
             numbers, texts = found[words[0]]
             numbers.append(number)
-            texts.append(words[1])
+            texts.append(words[1] if len(words) == 2 else b"")
     starts, vertices = _vertices(found[b"v"])
     polygons = _elements(found[b"f"], starts, "face", 3)
     triangles = [np.stack([p[:, :1].repeat(p.shape[1] - 2, 1), p[:, 1:-1], p[:, 2:]]).reshape(3, -1) for p in polygons]
