@@ -82,6 +82,19 @@ def test_a_budget_shortens_networks_and_is_kept_when_resumed(clouds, tmp_path, m
     assert choose(tmp_path / "seed-3", clouds, SOURCE, tried, budget=6.0, resume=True) == choice
 
 
+def test_overwriting_does_not_keep_the_epochs_of_another_budget(clouds, tmp_path):
+    network = [candidate for candidate in small(clouds) if candidate.name == "curves"]
+    choose(tmp_path / "seed-3", clouds, SOURCE, [replace_epochs(network[0], 1)])
+    choose(tmp_path / "seed-3", clouds, SOURCE, [replace_epochs(network[0], 3)], budget=600.0, overwrite=True)
+    assert load_run(tmp_path / "seed-3")[1].training.epochs == 3
+
+
+def test_candidates_with_random_directions_have_no_spectrum(clouds):
+    found = candidates(clouds, ModelConfig(random_directions=True, num_thresholds=16))
+    assert all(model.build(3, 4) is not None for _, model, _ in found)
+    assert "svm-spectrum" not in [name for name, _, _ in found]
+
+
 def replace_epochs(candidate, epochs):
     return candidate._replace(training=replace(candidate.training, epochs=epochs))
 

@@ -80,7 +80,7 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
         found.append(Candidate("svm", fine, network))
         if not fine.derivative:
             found.append(Candidate("svm-derivative", replace(fine, derivative=True), network))
-        if dataset.shapes.dim in (2, 3):
+        if dataset.shapes.dim in (2, 3) and not base.random_directions:
             found.append(Candidate("svm-spectrum", replace(fine, spectrum=True), network))
     for name, directed in (("curves", True), ("curves-invariant", False)):
         found.append(Candidate(name, replace(base, model="curves", directed=directed), network))
@@ -106,7 +106,7 @@ def choose(
     the scores. The test split is not used for the choice.
 
     Args:
-        budget: Seconds for everything. Networks get fewer epochs, or are left out, so that it suffices.
+        budget: Seconds for everything. Networks get fewer epochs, or are left out; SVMs take as long as they need.
     """
     check_folder(folder, resume=resume, overwrite=overwrite)
     end = None if budget is None else time.monotonic() + budget
@@ -116,7 +116,7 @@ def choose(
         place = _place(folder, candidate.name)
         if end is not None:
             share = (end - time.monotonic()) / (len(tried) - number + 1)  # one for the last training
-            within = _within(candidate, dataset, share, place, device)
+            within = _within(candidate, dataset, share, None if overwrite else place, device)
             if within is None and scores:
                 continue
             candidate = within or _with_epochs(candidate, 1)
@@ -183,17 +183,18 @@ def _completed(config: ModelConfig, **values: Any) -> ModelConfig:
 
 
 def _within(
-    candidate: Candidate, dataset: Dataset, seconds: float, place: Path, device: torch.device | None
+    candidate: Candidate, dataset: Dataset, seconds: float, place: Path | None, device: torch.device | None
 ) -> Candidate | None:
     """The candidate with as many epochs as the seconds allow, by the time of a first one; None if there is no time for any."""
-    if (place / "config.json").exists():  # resumed: with the epochs that were chosen before
+    if place is not None and (place / "config.json").exists():  # resumed: with the epochs that were chosen before
         return _with_epochs(candidate, RunConfig.read(place / "config.json").training.epochs)
     if candidate.model.model == "svm":
         return candidate
     begin = time.monotonic()
     model = candidate.model.build(dataset.shapes.dim, len(dataset.classes)).to(device or distributed.device())
     seconds_per_epoch = train(model, dataset, _with_epochs(candidate, 1).training, progress=False).seconds_per_epoch
-    epochs = int((seconds - (time.monotonic() - begin)) / seconds_per_epoch)
+    allowed = torch.tensor((seconds - (time.monotonic() - begin)) / seconds_per_epoch, dtype=torch.float64)
+    epochs = int(distributed.all_reduce(allowed) / distributed.world_size())  # the same in every process
     return _with_epochs(candidate, min(epochs, candidate.training.epochs)) if epochs >= 1 else None
 
 
