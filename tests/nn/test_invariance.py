@@ -186,6 +186,14 @@ def test_rotated_directions_resume_to_the_same_bits(tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(whole.state_dict().values(), resumed.state_dict().values(), strict=True))
 
 
+def test_an_svm_on_rotated_directions_follows_from_the_seed():
+    dataset = Dataset("clouds", es.as_complex(clouds(16)), torch.arange(16) % 2, ("a", "b"), {"train": torch.arange(16)})
+    one, other = (ModelConfig("svm", rotate_directions=True).build(3, 2) for _ in range(2))
+    for model in (one, other):
+        train(model, dataset, TrainingConfig(seed=3), progress=False)
+    assert all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True))
+
+
 def test_what_depends_on_rotation_is_said_with_numbers():
     shapes = es.collate([shape.complex for shape in known_shapes().values() if shape.complex.dim == 3])
     assert_rotation_invariant(lambda shape: shape.largest_norms()[:, None], shapes)

@@ -147,7 +147,8 @@ def _fit(model: ECTSVM, dataset: Dataset, config: TrainingConfig, folder: Path |
     shapes, labels = dataset.__getitems__(dataset.indices("train"))
     if config.num_points is not None:
         shapes = shapes.subsample(config.num_points)
-    model.fit(shapes, labels)
+    with seeded(config.seed, 1, DROPOUT):  # for rotate_directions
+        model.fit(shapes, labels)
     seconds = time.perf_counter() - begin
     fitted = evaluate(model, dataset, "train", num_points=config.num_points)
     record: Epoch = {"epoch": 1, "loss": fitted.loss, "seconds": seconds}
@@ -231,8 +232,9 @@ def _epoch(
 
 def _moved(shapes: Complex, labels: Tensor, device: torch.device) -> tuple[Complex, Tensor]:
     """A batch on the device, to a GPU by pinned memory, so that the host need not wait for the copy."""
-    if device.type == "cuda" and labels.is_cpu:
-        shapes, labels = shapes.pin_memory(), labels.pin_memory()
+    if device.type != "cuda" or not labels.is_cpu:  # a copy from a GPU that is not waited for would be read too early
+        return shapes.to(device), labels.to(device)
+    shapes, labels = shapes.pin_memory(), labels.pin_memory()
     return shapes.to(device, non_blocking=True), labels.to(device, non_blocking=True)
 
 
