@@ -134,15 +134,16 @@ def quadrature(degree: int, dim: int = 3, *, device: Any = None, dtype: torch.dt
         tensor(0.2000, dtype=torch.float64)
     """
     count = quadrature_size(degree, dim)
-    like: dict[str, Any] = {"device": device, "dtype": _dtype(dtype)}
-    if dim == 2:
-        return Quadrature(circle(count, **like), torch.full((count,), 1 / count, **like))
-    num_rings, per_ring = degree // 2 + 1, degree + 1
-    nodes = np.polynomial.legendre.leggauss(num_rings)
-    up, weights = (torch.from_numpy(values).repeat_interleave(per_ring) for values in nodes)
-    around = circle(per_ring, device="cpu", dtype=torch.float64).repeat(num_rings, 1)
-    rings = torch.cat([(1 - up.square()).sqrt()[:, None] * around, up[:, None]], dim=1)
-    return Quadrature(rings.to(**like), (weights / weights.sum()).to(**like))
+    like: dict[str, Any] = {"device": torch.get_default_device() if device is None else device, "dtype": _dtype(dtype)}
+    with torch.device("cpu"):  # where the nodes are
+        if dim == 2:
+            return Quadrature(circle(count, **like), torch.full((count,), 1 / count, **like))
+        num_rings, per_ring = degree // 2 + 1, degree + 1
+        nodes = np.polynomial.legendre.leggauss(num_rings)
+        up, weights = (torch.from_numpy(values).repeat_interleave(per_ring) for values in nodes)
+        around = circle(per_ring, dtype=torch.float64).repeat(num_rings, 1)
+        rings = torch.cat([(1 - up.square()).sqrt()[:, None] * around, up[:, None]], dim=1)
+        return Quadrature(rings.to(**like), (weights / weights.sum()).to(**like))
 
 
 def quadrature_size(degree: int, dim: int = 3) -> int:

@@ -58,7 +58,7 @@ def degrees(degree: int, dim: int) -> Tensor:
     tensor([0, 1, 1, 1, 2, 2, 2, 2, 2])
     """
     counts = [1, *((2 if dim == 2 else 2 * n + 1) for n in range(1, degree + 1))]
-    return torch.arange(degree + 1).repeat_interleave(torch.tensor(counts))
+    return torch.tensor([n for n, count in enumerate(counts) for _ in range(count)])
 
 
 def quadrature_degree(num_directions: int, dim: int) -> int:
@@ -87,7 +87,7 @@ def projection(directions: Tensor, degree: int | None = None) -> Tensor:
     values = harmonics(directions, degree)
     weighted = (values * quadrature(exact, dim, device=values.device, dtype=torch.float64).weights[:, None]).T
     if not values.is_meta:
-        error = float((weighted @ values - torch.eye(len(weighted)).to(values)).abs().max())
+        error = float((weighted @ values - torch.eye(len(weighted), device=values.device)).abs().max())
         if not error < TOLERANCE:
             raise ValueError(
                 f"directions must be those of a quadrature, got {count} others: products of harmonics are wrong by "

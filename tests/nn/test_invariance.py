@@ -186,6 +186,17 @@ def test_rotated_directions_resume_to_the_same_bits(tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(whole.state_dict().values(), resumed.state_dict().values(), strict=True))
 
 
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("config", [ModelConfig("harmonics"), ModelConfig("svm", spectrum=True)])
+def test_models_on_quadratures_are_built_without_memory(config, dim):
+    with torch.device("meta"):
+        sizes = config.build(dim, 2).state_dict()
+    assert {name: t.shape for name, t in sizes.items()} == {
+        name: t.shape for name, t in config.build(dim, 2).state_dict().items()
+    }
+    assert all(t.is_meta for t in sizes.values())
+
+
 def test_an_svm_on_rotated_directions_follows_from_the_seed():
     dataset = Dataset("clouds", es.as_complex(clouds(16)), torch.arange(16) % 2, ("a", "b"), {"train": torch.arange(16)})
     one, other = (ModelConfig("svm", rotate_directions=True).build(3, 2) for _ in range(2))

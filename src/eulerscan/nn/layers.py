@@ -112,7 +112,9 @@ class ECTLayer(nn.Module):
         self.rotate_directions = rotate_directions
         like: dict[str, Any] = {"device": device, "dtype": dtype or torch.get_default_dtype()}
         # For reset_parameters(). A copy, since the caller may modify the tensor.
-        self.initial_directions = None if directions is None else directions.detach().to("cpu", copy=True)
+        if directions is not None:
+            directions = directions.detach().to("meta" if directions.is_meta else "cpu", copy=True)
+        self.initial_directions = directions
         self._register("weight", torch.empty(num_directions, dim, **like), learn_directions)
         self._register("raw_thresholds", torch.empty(num_thresholds, **like), learn_thresholds)
         self._register("log_scale", torch.empty((), **like), learn_scale)
