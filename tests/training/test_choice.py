@@ -82,6 +82,15 @@ def test_a_budget_shortens_networks_and_is_kept_when_resumed(clouds, tmp_path, m
     assert choose(tmp_path / "seed-3", clouds, SOURCE, tried, budget=6.0, resume=True) == choice
 
 
+def test_what_a_budget_left_out_stays_out_when_resumed(clouds, tmp_path, monkeypatch):
+    tried = [candidate for candidate in small(clouds) if candidate.name in ("svm", "curves")]
+    with monkeypatch.context() as patch:
+        patch.setattr("eulerscan.training.choice._within", lambda candidate, *_: candidate if candidate.name == "svm" else None)
+        choice = choose(tmp_path / "seed-3", clouds, SOURCE, tried, budget=1.0)
+    assert list(choice.scores) == ["svm"]
+    assert choose(tmp_path / "seed-3", clouds, SOURCE, tried, budget=600.0, resume=True) == choice
+
+
 def test_overwriting_does_not_keep_the_epochs_of_another_budget(clouds, tmp_path):
     network = [candidate for candidate in small(clouds) if candidate.name == "curves"]
     choose(tmp_path / "seed-3", clouds, SOURCE, [replace_epochs(network[0], 1)])

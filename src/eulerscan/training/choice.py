@@ -110,11 +110,14 @@ def choose(
     """
     check_folder(folder, resume=resume, overwrite=overwrite)
     end = None if budget is None else time.monotonic() + budget
+    is_made = resume and not overwrite and (folder / "config.json").exists()  # the choice: what was left out stays out
     scores: dict[str, dict[str, float]] = {}
     trained: dict[str, Candidate] = {}
     for number, candidate in enumerate(tried):
         place = _place(folder, candidate.name)
         if end is not None:
+            if is_made and scores and not (place / "config.json").exists():
+                continue
             share = (end - time.monotonic()) / (len(tried) - number + 1)  # one for the last training
             within = _within(candidate, dataset, share, None if overwrite else place, device)
             if within is None and scores:
