@@ -23,7 +23,7 @@ class ECTSVM(Classifier):
 
     Args:
         layer: The transform. It is not trained.
-        num_classes: Number of logits: votes of the pairwise machines.
+        num_classes: Number of logits: votes of the pairwise classifiers.
         cost: Penalty of training shapes on the wrong side, C of scikit-learn.
         spectrum: Whether to take the norms of the harmonics over directions, which do not change if a shape is rotated: in the
             plane magnitudes of Fourier coefficients, in space the root of :func:`~eulerscan.variants.power_spectrum`. The
@@ -53,7 +53,7 @@ class ECTSVM(Classifier):
 
     @torch.no_grad()
     def fit(self, shape: Shape, labels: Tensor) -> ECTSVM:
-        """Fit the machine to shapes and their classes ``[B]``, int64. Every class must occur."""
+        """Fit the SVM to shapes and their classes ``[B]``, int64. Every class must occur."""
         assert isinstance(self.head, PairwiseSVM)
         self.head.fit(self.layer(shape).to(self.layer.weight.dtype), labels, self.cost)
         return self
@@ -65,7 +65,7 @@ class ECTSVM(Classifier):
 
 
 class PairwiseSVM(nn.Module):
-    """Centered and scaled features, a radial kernel, and a machine for each pair of classes. Its parameters are not trained."""
+    """Centered and scaled features, a radial kernel, a classifier for each pair of classes. Its parameters are not trained."""
 
     directions: Tensor
     mean: Tensor
@@ -133,7 +133,7 @@ class PairwiseSVM(nn.Module):
             self.intercepts.neg_()
 
     def forward(self, curves: Tensor) -> Tensor:
-        """Votes ``[B, num_classes]`` of the machines; their decisions break ties."""
+        """Votes ``[B, num_classes]`` of the classifiers; their decisions break ties."""
         standardized = (self.features(curves) - self.mean) / self.deviation
         kernel = torch.exp(-self.gamma * torch.cdist(standardized, self.support).square())
         decisions = kernel @ self.coefficients + self.intercepts
