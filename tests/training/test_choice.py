@@ -94,8 +94,8 @@ def test_what_a_budget_left_out_stays_out_when_resumed(clouds, tmp_path, monkeyp
 def test_overwriting_does_not_keep_the_epochs_of_another_budget(clouds, tmp_path):
     network = [candidate for candidate in small(clouds) if candidate.name == "curves"]
     choose(tmp_path / "seed-3", clouds, SOURCE, [replace_epochs(network[0], 1)])
-    choose(tmp_path / "seed-3", clouds, SOURCE, [replace_epochs(network[0], 3)], budget=600.0, overwrite=True)
-    assert load_run(tmp_path / "seed-3")[1].training.epochs == 3
+    choose(tmp_path / "seed-3", clouds, SOURCE, [replace_epochs(network[0], 2)], budget=600.0, overwrite=True)
+    assert load_run(tmp_path / "seed-3")[1].training.epochs == 2
 
 
 def test_candidates_with_random_directions_have_no_spectrum(clouds):
