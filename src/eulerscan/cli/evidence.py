@@ -74,5 +74,8 @@ def evidence(
                 write_page(found.shapes[i], page, name=names[i], up=up, colors=ColorMap.of_evidence(found, i))
     if not quiet:
         sure = {region.shape for region in found.regions if region.p_value <= 0.05}
-        print(f"{output}: {len(names)} shapes; {len(sure)} have a region with p <= 0.05. {MEANING}")
+        have = "has" if len(sure) == 1 else "have"
+        print(f"{output}: {len(names)} shapes; {len(sure)} {have} a region with p <= 0.05. {MEANING}")
+        if not sure:
+            print("A region stands out in its shape. Where groups differ everywhere there is none: use eulerscan compare.")
     return print_failures(labeled.failures)

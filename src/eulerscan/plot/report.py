@@ -103,8 +103,11 @@ def summary(found: Comparison) -> list[str]:
         f"The groups {differ} in {'shape' if found.config.normalize in ('unit_ball', 'vertices') else 'form'}: PERMANOVA "
         f"p = {test.p:.3g} ({test.permutations} permutations; the smallest possible p is {test.smallest_p:.2g}). "
         f"Group explains {100 * test.r2:.1f} % of the variation (R²; {100 * max(0.0, test.omega2):.1f} % without the part "
-        f"expected by chance), and the effect is {test.z:.1f} standard deviations above that of permuted labels."
+        f"expected by chance), and the effect is {abs(test.z):.1f} standard deviations {'above' if test.z >= 0 else 'below'} "
+        "that of permuted labels."
     ]
+    if found.size is not None and found.size.p <= LEVEL:
+        lines.append(f"Their sizes differ (p = {found.size.p:.3g}, R² {100 * found.size.r2:.1f} %).")
     if len(found.pairs) > 1:
         different = sum(pair.q <= LEVEL for pair in found.pairs)
         lines.append(f"{different} of {len(found.pairs)} pairs of groups differ at a false discovery rate of 5 %.")
@@ -116,8 +119,8 @@ def summary(found: Comparison) -> list[str]:
     if (best := found.classification) is not None:
         uses = list(found.classifications)[-1]
         lines.append(
-            f"From {uses}, {100 * best.accuracy:.1f} ± {100 * best.standard_error:.1f} % of the shapes are assigned to their "
-            f"group in nested cross-validation; always guessing the largest group gives {100 * best.majority:.1f} %."
+            f"From {uses}, {100 * best.accuracy:.1f} ± {100 * best.standard_error:.1f} % of the shapes (± standard error) "
+            f"are assigned to their group in nested cross-validation; always guessing the largest group gives {100 * best.majority:.1f} %."
         )
     return lines
 
