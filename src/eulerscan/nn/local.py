@@ -27,9 +27,9 @@ class LocalECT(nn.Module):
         x = torch.cat([data.x, encode(data)], dim=1)
 
     With fixed directions, and coordinates that are not learned, the transform never changes. Compute it once with
-    :class:`eulerscan.convert.AddLocalECT` or :func:`local_ect`, with the ``scale`` of this module, since their default is the exact
-    transform, and call :meth:`project` in each step. ``torch.compile`` breaks its graph at the transform and compiles the
-    projection.
+    :class:`eulerscan.convert.AddLocalECT` or :func:`local_ect`, with the ``scale`` of this module, since their default is
+    the exact transform, and call :meth:`project` in each step. ``torch.compile`` breaks its graph at the transform and compiles
+    the projection.
 
     Args:
         dim: Number of coordinates of a vertex.

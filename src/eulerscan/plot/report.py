@@ -120,7 +120,8 @@ def summary(found: Comparison) -> list[str]:
         uses = list(found.classifications)[-1]
         lines.append(
             f"From {uses}, {100 * best.accuracy:.1f} ± {100 * best.standard_error:.1f} % of the shapes (± standard error) "
-            f"are assigned to their group in nested cross-validation; always guessing the largest group gives {100 * best.majority:.1f} %."
+            f"are assigned to their group in nested cross-validation; always guessing the largest group gives "
+            f"{100 * best.majority:.1f} %."
         )
     return lines
 
