@@ -12,7 +12,7 @@ from eulerscan.datasets.source import split_source
 from eulerscan.datasets.splits import fold
 from eulerscan.nn.models import ECTSVM
 from eulerscan.training import ModelConfig, RunConfig, TrainingConfig, loop, train
-from eulerscan.training.choice import candidates, choose, majority
+from eulerscan.training.choice import auto, candidates, choose, majority
 from eulerscan.training.runs import load as load_run
 
 SOURCE = {"name": "manifolds", "options": {"num_shapes": 40, "num_points": 30}}
@@ -142,6 +142,14 @@ def test_fixed_transforms_give_the_same_weights_to_the_bit(clouds, name, monkeyp
     (many, one), (few, two) = states
     assert few < many
     assert all(torch.equal(one[key], two[key]) for key in one)
+
+
+def test_a_choice_needs_validation_shapes(clouds, tmp_path):
+    without = replace(clouds, splits={name: clouds.splits[name] for name in ("train", "test")})
+    with pytest.raises(ValueError, match="validation split of manifolds must not be empty"):
+        choose(tmp_path / "seed-3", without, SOURCE, small(without))
+    with pytest.raises(ValueError, match="validation split of manifolds must not be empty"):
+        auto(without)
 
 
 def test_directions_that_are_rotated_are_not_computed_once(clouds):

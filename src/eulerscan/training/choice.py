@@ -108,6 +108,7 @@ def choose(
     Args:
         budget: Seconds for everything. Networks get fewer epochs, or are left out; SVMs take as long as they need.
     """
+    _check_validation(dataset)
     check_folder(folder, resume=resume, overwrite=overwrite)
     end = None if budget is None else time.monotonic() + budget
     is_made = resume and not overwrite and (folder / "config.json").exists()  # the choice: what was left out stays out
@@ -160,6 +161,7 @@ def auto(
         >>> model(torch.rand(2, 40, 3)).shape
         torch.Size([2, 4])
     """
+    _check_validation(dataset)
     best: tuple[float, Candidate, Classifier] | None = None
     for candidate in candidates(dataset, model, training):
         made = candidate.model.build(dataset.shapes.dim, len(dataset.classes), seed=candidate.training.seed)
@@ -178,6 +180,11 @@ def majority(dataset: Dataset, split: str = "test") -> float:
     """Accuracy in percent of always predicting the largest class of the training split."""
     largest = torch.bincount(dataset.labels[dataset.indices("train")]).argmax()
     return 100 * float((dataset.labels[dataset.indices(split)] == largest).double().mean())
+
+
+def _check_validation(dataset: Dataset) -> None:
+    if not len(dataset.splits.get("val", ())):
+        raise ValueError(f"The validation split of {dataset.name} must not be empty, since it decides between classifiers.")
 
 
 def _completed(config: ModelConfig, **values: Any) -> ModelConfig:
