@@ -66,6 +66,28 @@ def test_a_data_set_is_trained_with_several_seeds(run, tmp_path):
     assert again.splitlines()[:4] == out.splitlines()[:4]
 
 
+def test_an_svm_has_no_training_curves(run, tmp_path):
+    options = ["--model", "svm", "--num-directions", 8, "--num-thresholds", 8, "--plots", "--output", tmp_path / "runs"]
+    run("train", "manifolds", "--data", "num_shapes=12", "num_points=40", *options)
+    found = {path.name for path in (tmp_path / "runs" / "seed-0").glob("*.png")}
+    assert found == {"confusion.png", "directions.png", "transforms.png"}
+
+
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        ("2x", "must be a time such as"),
+        ("m", "must be a time"),
+        ("-1s", "must be a time"),
+        ("2m", "must not be given with --model svm"),
+    ],
+)
+def test_budgets_that_cannot_be(run, budget, message, tmp_path):
+    options = ["--model", "svm", "--output", tmp_path / "runs"]
+    _, err = run("train", "digits", f"--budget={budget}", *options, status=2)
+    assert message in err
+
+
 def test_every_channel_is_plotted(run, tmp_path):
     command = ["train", "manifolds", "--data", "num_shapes=12", "num_points=40", *TINY, "--epochs", 1, "--plots"]
     heights = []

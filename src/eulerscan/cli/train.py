@@ -97,7 +97,7 @@ def train(
     automatic = model.model == "auto"
     seconds = None if budget is None else _seconds(budget)
     if seconds is not None and not automatic:
-        raise ValueError(f"--budget must not be given with --model {model.model}: use --epochs, got {budget}.")
+        raise ValueError(f"--budget must not be given with --model {model.model}, as it is shared among models, got {budget}.")
     output = output or Path("runs") / "-".join(filter(None, [dataset or Path(folder or "").name, model.model, model.preset]))
     replace(model, model="svm" if automatic else model.model).check()
     numbers = range(folds) if folds else range(training.seed, training.seed + seeds)

@@ -34,9 +34,10 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
     model, config = load(folder)
     history = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    training = figure(6, 3.5)
-    plot_training(history, training.add_subplot())
-    figures = {"training": training, "confusion": draw_confusion(torch.tensor(result["confusion"]), config.classes)}
+    figures = {"confusion": draw_confusion(torch.tensor(result["confusion"]), config.classes)}
+    if config.model.model != "svm":  # which has no epochs
+        figures["training"] = figure(6, 3.5)
+        plot_training(history, figures["training"].add_subplot())
     if config.dim in (2, 3):
         figures["directions"] = figure(4, 4)
         axes = figures["directions"].add_subplot(projection="3d" if config.dim == 3 else None)
