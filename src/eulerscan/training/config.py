@@ -82,8 +82,8 @@ class ModelConfig:
         degree: Largest degree of the harmonics over directions, which decides the directions (harmonics). Default: 6.
         directed: Let the network know the direction of each curve, for shapes whose orientation matters (curves). Default: no.
         cost: Penalty of shapes on the wrong side (svm). Default: 10.
-        spectrum: Use the norms of harmonics over directions, which rotations keep (svm). In space there are a few directions
-            more than asked for.
+        spectrum: Use the norms of harmonics over directions, which rotations change little (svm). In space there are a few
+            directions more than asked for.
     """
 
     model: str = "cnn"

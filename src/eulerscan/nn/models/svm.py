@@ -25,7 +25,7 @@ class ECTSVM(Classifier):
         layer: The transform. It is not trained.
         num_classes: Number of logits: votes of the pairwise classifiers.
         cost: Penalty of training shapes on the wrong side, C of scikit-learn.
-        spectrum: Whether to take the norms of the harmonics over directions, which do not change if a shape is rotated: in the
+        spectrum: Whether to take the norms of the harmonics over directions, which change little if a shape is rotated: in the
             plane magnitudes of Fourier coefficients, in space the root of :func:`~eulerscan.variants.power_spectrum`. The
             layer then needs the directions of a :func:`~eulerscan.directions.quadrature` there.
 
