@@ -1,6 +1,7 @@
 """Rotated shapes: how much logits change under rotation, and accuracy on ModelNet40 with rotated clouds.
 
     python benchmarks/rotations.py invariance    # change of logits by number of directions, degree and scale: a minute
+    python benchmarks/rotations.py spectra       # change of ECTTransformer(spectrum=True): ten seconds
     python benchmarks/rotations.py modelnet      # trains what results/rotations.jsonl lacks: 15 minutes a run on one core
     python benchmarks/rotations.py modelnet --heads harmonics --train z --seeds 1 --validate
     python benchmarks/rotations.py table         # prints what results/rotations.jsonl has
@@ -36,6 +37,7 @@ from eulerscan.harmonics import degrees, harmonics
 from eulerscan.nn import FrameAveraging
 from eulerscan.nn.frames import principal_axes
 from eulerscan.nn.models import ECTCurves, ECTHarmonics
+from eulerscan.sklearn import ECTTransformer
 from eulerscan.training import Augmentation, TrainingConfig, evaluate, train
 
 RESULTS = Path(__file__).parents[1] / "results" / "rotations.jsonl"
@@ -45,7 +47,7 @@ SETTINGS = ("z", "so3")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("invariance", "modelnet", "table"))
+    parser.add_argument("part", choices=("invariance", "spectra", "modelnet", "table"))
     parser.add_argument("--heads", nargs="+", choices=HEADS, default=HEADS)
     parser.add_argument("--train", nargs="+", choices=SETTINGS, default=SETTINGS, help="how training clouds are rotated")
     parser.add_argument("--seeds", type=int, default=3)
@@ -54,6 +56,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.part == "invariance":
         print("\n".join(invariance()))
+        return
+    if arguments.part == "spectra":
+        print("\n".join(spectra()))
         return
     if arguments.part == "modelnet":
         for seed in range(arguments.seeds):
@@ -92,8 +97,21 @@ def invariance() -> Iterator[str]:
     yield row("frames of principal axes", lambda dataset: FrameAveraging(pooled(64, directed=True)))
 
 
+def spectra() -> Iterator[str]:
+    """The same for the features of spectra, with the exact transform and by default."""
+    yield "| features | clouds, mean | largest | meshes, mean | largest |\n|---|---|---|---|---|"
+    for name, options in (("exact transform", {"scale": math.inf}), ("default scale", {})):
+        cells = []
+        for form in ("points", "meshes"):
+            shapes = load("manifolds", form=form, num_shapes=20, num_points=256).shapes
+            step = ECTTransformer(spectrum=True, **options).fit(shapes)
+            change = relative_change(lambda batch, step=step: torch.from_numpy(step.transform(batch)), shapes)
+            cells.append(f"{float(change.mean()):.1e} | {float(change.max()):.1e}")
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
 @torch.no_grad()
-def relative_change(model: nn.Module, shapes: es.Complex) -> Tensor:
+def relative_change(model: Callable[[es.Complex], Tensor], shapes: es.Complex) -> Tensor:
     """``[8, B]``: norm of the change of the logits over their norm."""
     before, changes = model(shapes), []
     for rotation in rotations.random(8, 3, torch.Generator().manual_seed(0)).float():

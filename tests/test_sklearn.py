@@ -84,16 +84,46 @@ def test_a_spectrum_does_not_change_under_rotation(dim, rng):
     step = ECTTransformer(300 if dim == 3 else 33, 7, scale=6.0, spectrum=True).fit(points)
     features = step.transform(points)
     np.testing.assert_allclose(step.transform(points @ rotation.T), features, rtol=1e-3, atol=1e-3)
-    assert step.directions_.shape == (325 if dim == 3 else 33, dim)
+    assert step.directions_.shape == (1035 if dim == 3 else 53, dim)  # of degree 12 and 16, with a guard
     assert features.shape == (4, (13 if dim == 3 else 17) * 7)
     names = step.get_feature_names_out()
     assert len(names) == features.shape[1]
     assert names[[0, 7]].tolist() == ["ect_l0_t0", "ect_l1_t0"]
     grid = torch.from_numpy(step.directions_), torch.from_numpy(step.thresholds_)
     curves = es.ect(es.as_complex(points).normalized("unit_ball"), *grid, scale=6.0)
-    np.testing.assert_allclose(features, power_spectrum(curves, grid[0]).sqrt().flatten(1).numpy())
+    power = power_spectrum(curves, grid[0])[:, : 13 if dim == 3 else 17]
+    np.testing.assert_allclose(features, power.sqrt().flatten(1).numpy())
     channels = ECTTransformer(15, 4, variant="channels", spectrum=True).fit(points)
     assert channels.transform(points).shape == (4, len(channels.get_feature_names_out()))
+
+
+@pytest.mark.parametrize(("dim", "form", "bound"), [(2, 0, 1e-6), (2, 1, 2e-3), (3, 0, 1e-6), (3, 2, 5e-3)])
+def test_a_spectrum_has_a_soft_scale_and_a_guard_by_default(dim, form, bound, rng):
+    """The largest change of the features of clouds, curves and surfaces under rotation, relative to their norm."""
+    if dim == 2:
+        angle = np.linspace(0, 2 * np.pi, 60, endpoint=False)[:, None]
+        radius = 1 + 0.15 * np.sum(rng.normal(size=5) * np.cos(np.arange(1, 6) * angle + rng.normal(size=5)), axis=1)
+        points = torch.from_numpy(radius[:, None] * np.hstack([np.cos(angle), np.sin(angle)]))
+        shape = es.Complex(points, [torch.stack([torch.arange(60), torch.arange(1, 61) % 60])])
+    else:
+        shape = testing.torus(20, 12).complex
+        shape = shape.with_points(
+            shape.points * torch.tensor([1.0, 0.8, 0.6]) + 0.02 * torch.from_numpy(rng.normal(size=(240, 3)))
+        )
+    shape = shape if form else es.Complex(shape.points)
+    turned = [shape.with_points(shape.points @ matrix) for matrix in rotations.random(6, dim, torch.Generator().manual_seed(0))]
+
+    def change(**options):
+        features = ECTTransformer(spectrum=True, **options).fit([shape]).transform([shape, *turned])
+        return float(np.linalg.norm(features - features[0], axis=1).max() / np.linalg.norm(features[0]))
+
+    assert change() < bound
+    assert change(scale=math.inf) > 1e-3  # steps have harmonics of all degrees
+    step = ECTTransformer(spectrum=True, radius=2.2).fit([shape])
+    assert step.config_.scale == 4.0
+    assert len(step.directions_) == (51 if dim == 2 else 378)
+    assert step.transform([shape]).shape == (1, (16 if dim == 2 else 4) * 32)
+    assert math.isinf(ECTTransformer().fit([shape]).config_.scale)
 
 
 @pytest.mark.parametrize("scale", [math.inf, 20.0])

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .directions import quadrature, quadrature_size
 
+GUARD = 20  # degrees of a quadrature beyond twice those in use, where a soft transform has died away
 TOLERANCE = 2e-2  # of products of harmonics under the weights of a quadrature, in bfloat16
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from .complexes import Complex, Shape, as_complex
 from .complexes.complex import Extend
 from .functional import downward, ect
-from .harmonics import coefficients, degrees, quadrature_degree
+from .harmonics import coefficients, degrees
 
 Variant = Literal["ect", "sect", "superlevel", "channels"]
 
@@ -150,7 +150,7 @@ def direction_spectrum(transform: Tensor) -> Tensor:
     return magnitudes
 
 
-def power_spectrum(transform: Tensor, directions: Tensor, *, lag: int = 0) -> Tensor:
+def power_spectrum(transform: Tensor, directions: Tensor, *, degree: int | None = None, lag: int = 0) -> Tensor:
     """Power of the transform in the harmonics of each degree over directions, which does not change under rotation.
 
     Entry ``[b, n, j]`` is the sum, over the harmonics of degree n, of the squared coefficient at threshold ``j``. With a
@@ -158,15 +158,17 @@ def power_spectrum(transform: Tensor, directions: Tensor, *, lag: int = 0) -> Te
     spherical harmonics (:mod:`eulerscan.harmonics`). The sum over degrees approaches the mean square over directions.
 
     Invariance is exact for a transform without harmonics beyond the degree of the quadrature. The exact transform has all
-    of them; a smooth one, with a finite ``scale``, has few. Mirror images have the same power.
+    of them; a smooth one, with a finite ``scale``, has few. A ``degree`` well below that of the quadrature keeps them away.
+    Mirror images have the same power.
 
     Args:
         transform: ``[B, T, H]``, or of any other shape with directions and thresholds last. Center shapes first.
         directions: ``[T, dim]``, those of :func:`directions.quadrature`.
+        degree: Largest degree L; by default half of the degree of the quadrature.
         lag: Number of thresholds from one factor to the other.
 
     Returns:
-        ``[B, L + 1, H - lag]`` for the quadrature of degree 2 L.
+        ``[B, L + 1, H - lag]``.
 
     Example:
         >>> from eulerscan.directions import quadrature
@@ -176,14 +178,15 @@ def power_spectrum(transform: Tensor, directions: Tensor, *, lag: int = 0) -> Te
         >>> torch.allclose(one, other, rtol=1e-3, atol=1e-6)
         True
     """
-    found = coefficients(transform, directions)
+    found = coefficients(transform, directions, degree)
     largest = max(0, found.shape[-1] - 1)
     if isinstance(lag, bool) or not isinstance(lag, int) or not 0 <= lag <= largest:
         raise ValueError(f"lag must be an int from 0 to {largest}, got {lag!r}.")
     products = found[..., : found.shape[-1] - lag] * found[..., lag:]
-    degree = quadrature_degree(*directions.shape) // 2
+    dim, count = directions.shape[1], products.shape[-2]
+    degree = (count - 1) // 2 if dim == 2 else math.isqrt(count) - 1
     power = products.new_zeros(*products.shape[:-2], degree + 1, products.shape[-1])
-    return power.index_add(-2, degrees(degree, directions.shape[1]).to(products.device), products)
+    return power.index_add(-2, degrees(degree, dim).to(products.device), products)
 
 
 def channels(

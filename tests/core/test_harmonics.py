@@ -88,6 +88,7 @@ def test_a_sum_of_harmonics_has_its_coefficients_back_and_their_power(dim, gener
     torch.testing.assert_close(coefficients(transform, nodes), wanted)
     power = torch.stack([wanted[:, degrees(4, dim) == n].square().sum(dim=1) for n in range(5)], dim=1)
     torch.testing.assert_close(power_spectrum(transform, nodes), power)
+    torch.testing.assert_close(power_spectrum(transform, nodes, degree=2), power[:, :3])
     cross = torch.stack([(wanted[..., :-2] * wanted[..., 2:])[:, degrees(4, dim) == n].sum(dim=1) for n in range(5)], dim=1)
     torch.testing.assert_close(power_spectrum(transform, nodes, lag=2), cross)
 

@@ -82,8 +82,8 @@ class ModelConfig:
         degree: Largest degree of the harmonics over directions, which decides the directions (harmonics). Default: 6.
         directed: Let the network know the direction of each curve, for shapes whose orientation matters (curves). Default: no.
         cost: Penalty of shapes on the wrong side (svm). Default: 10.
-        spectrum: Use the norms of harmonics over directions, which rotations change little (svm). In space there are a few
-            directions more than asked for.
+        spectrum: Use the norms of harmonics over directions, which rotations change little, the less the softer the scale
+            and the more directions (svm). In space there are a few directions more than asked for. Default: 561 there.
     """
 
     model: str = "cnn"
@@ -145,6 +145,8 @@ class ModelConfig:
         if cls is ECTHarmonics:
             ordered = ECTHarmonics.initial_directions(dim, **self._given(("degree",)))
             layer_options = {"scale": soft_scale(self.radius), "learn_directions": False, **layer_options}
+        elif self.spectrum and dim == 3 and self.num_directions is None:
+            ordered = ECTHarmonics.initial_directions(dim)  # with a guard
         elif self.spectrum and dim == 3:
             ordered = directions.quadrature(quadrature_degree(num_directions, dim), dtype=torch.float64).directions
         if cls is ECTCNN and (self.circular or self.num_rings):

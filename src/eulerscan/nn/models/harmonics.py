@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ...directions import quadrature
-from ...harmonics import degrees, harmonics, projection
+from ...harmonics import GUARD, degrees, harmonics, projection
 from ..heads import check_sizes, linear_blocks
 from ..layers import ECTLayer
 from .classifier import Classifier, Preset
@@ -19,7 +19,6 @@ from .curves import KERNEL, CurveChannels
 
 MOMENTUM = 0.1
 NEGLIGIBLE = 1e-6  # share of the power that is not normalized: rounding
-GUARD = 20  # degrees beyond twice that of the network, where the transform should have died away
 LARGEST_DEGREE = 32  # of a network: 3,655 directions
 
 
