@@ -64,7 +64,8 @@ def degrees(degree: int, dim: int) -> Tensor:
 
 def quadrature_degree(num_directions: int, dim: int) -> int:
     """Smallest degree of a quadrature with at least this many directions."""
-    degree = 0
+    quadrature_size(0, dim)  # checks it
+    degree = max(0, num_directions - 1 if dim == 2 else math.isqrt(2 * num_directions) - 2)  # at most the answer
     while quadrature_size(degree, dim) < num_directions:
         degree += 1
     return degree

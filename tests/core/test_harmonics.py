@@ -8,8 +8,8 @@ import torch
 
 import eulerscan as es
 from eulerscan import rotations
-from eulerscan.directions import circle, fibonacci, quadrature
-from eulerscan.harmonics import coefficients, degrees, harmonics, projection
+from eulerscan.directions import circle, fibonacci, quadrature, quadrature_size
+from eulerscan.harmonics import coefficients, degrees, harmonics, projection, quadrature_degree
 from eulerscan.variants import direction_spectrum, power_spectrum
 
 
@@ -166,3 +166,12 @@ def test_spectra_of_nothing_are_zero_or_empty():
     assert power_spectrum(torch.empty(2, 28, 0), quadrature(6).directions).shape == (2, 4, 0)
     with pytest.raises(ValueError, match="transform must have shape"):
         power_spectrum(torch.tensor(1.0), quadrature(6).directions)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_the_smallest_quadrature_for_a_number_of_directions(dim):
+    for count in range(1, 200):
+        degree = quadrature_degree(count, dim)
+        assert quadrature_size(degree, dim) >= count
+        assert degree == 0 or quadrature_size(degree - 1, dim) < count
+    assert quadrature_degree(10**15, dim) > 10**7  # at once

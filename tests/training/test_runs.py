@@ -8,6 +8,7 @@ import torch
 
 from eulerscan import Complex, collate, datasets
 from eulerscan._storage import locked
+from eulerscan.nn.models import MODELS
 from eulerscan.training import ModelConfig, RunConfig, TrainingConfig, evaluate
 from eulerscan.training.runs import load, start
 
@@ -211,3 +212,31 @@ def test_a_checkpoint_without_optimizer_state_is_not_resumed(finished, config, d
     (finished / "result.json").unlink()
     with pytest.raises(ValueError, match="optimizer state does not fit"):
         start(finished, config, data, resume=True, progress=False)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("num_classes", [2, 30])
+@pytest.mark.parametrize(
+    "config",
+    [
+        *(ModelConfig(name) for name in MODELS),
+        *(ModelConfig(name, preset) for name, model in MODELS.items() for preset in model.presets),
+        *(ModelConfig("harmonics", degree=degree, max_dim=2) for degree in (0, 1, 12)),
+        ModelConfig("harmonics", degree=8, channels=(3,), hidden=(2,), num_thresholds=8),
+        ModelConfig("curves", directed=True, channels=(2, 5), hidden=(3,), num_directions=1),
+        ModelConfig("svm", spectrum=True),
+        ModelConfig("svm", spectrum=True, num_directions=100),
+    ],
+)
+def test_the_number_of_parameters_is_within_its_bounds(config, num_classes, dim):
+    with torch.device("meta"):
+        count = sum(tensor.numel() for tensor in config.build(dim, num_classes).state_dict().values())
+    least, most = config.parameter_bounds(dim, num_classes)
+    assert least <= count <= most < 100 * count + 10**6
+
+
+def test_the_bounds_of_harmonics_grow_with_their_degree():
+    (least, most), (more, much) = (ModelConfig("harmonics", degree=degree).parameter_bounds(3, 4) for degree in (6, 10**6))
+    assert least == 3 * 561 + 4
+    assert more > 10**12
+    assert much > 10**6 * most

@@ -23,7 +23,7 @@ from ..complexes import Complex
 from ..complexes.normalize import DivideBy, Normalize
 from ..datasets import Dataset
 from ..grid import soft_scale
-from ..harmonics import quadrature_degree
+from ..harmonics import GUARD, quadrature_degree
 from ..nn.layers import ECTLayer
 from ..nn.models import ECTCNN, MODELS, Classifier, ECTHarmonics
 from ..nn.models.classifier import Preset
@@ -145,10 +145,8 @@ class ModelConfig:
         if cls is ECTHarmonics:
             ordered = ECTHarmonics.initial_directions(dim, **self._given(("degree",)))
             layer_options = {"scale": soft_scale(self.radius), "learn_directions": False, **layer_options}
-        elif self.spectrum and dim == 3 and self.num_directions is None:
-            ordered = ECTHarmonics.initial_directions(dim)  # with a guard
         elif self.spectrum and dim == 3:
-            ordered = directions.quadrature(quadrature_degree(num_directions, dim), dtype=torch.float64).directions
+            ordered = directions.quadrature(self._spectrum_degree, dtype=torch.float64).directions
         if cls is ECTCNN and (self.circular or self.num_rings):
             ordered = ECTCNN.initial_directions(dim, num_directions, circular=bool(self.circular), num_rings=self.num_rings)
         make: Callable[..., Classifier] = cls
@@ -180,13 +178,26 @@ class ModelConfig:
         head = {**defaults, **preset.head, **self._given(_HEAD)}
         channels, hidden = (tuple(head.get(name) or ()) for name in ("channels", "hidden"))
         num_directions = self.num_directions or preset.num_directions
+        degrees = 1  # each has weights of its own
+        if cls is ECTHarmonics:
+            num_directions, degrees = directions.quadrature_size(2 * head["degree"] + GUARD, dim), 1 + head["degree"]
+        elif self.spectrum and dim == 3:
+            num_directions = directions.quadrature_size(self._spectrum_degree, dim)
         num_channels = 1 + (self.max_dim or 0)
-        grid = num_directions * (self.num_thresholds or preset.num_thresholds) * num_channels
+        rows = degrees if cls is ECTHarmonics else num_directions
+        grid = rows * (self.num_thresholds or preset.num_thresholds) * num_channels
         certain = num_directions * dim + sum(a * b for a, b in pairwise(hidden)) + num_classes
         first = (grid * max(channels, default=1) + 1) * max(hidden, default=num_classes)
-        convolutions = 9 * sum(a * b for a, b in pairwise([num_channels + (self.num_rings or 0), *channels]))
-        others = grid + 5 * sum((*channels, *hidden)) + num_classes * max(hidden, default=1) + 1  # batch normalization has five
+        inputs = 2 * num_channels + dim + (self.num_rings or 0)
+        convolutions = 9 * degrees * sum(a * b for a, b in pairwise([inputs, *channels]))
+        # Batch normalization has five, and that of harmonics twice as many channels.
+        others = grid + 10 * degrees * sum((inputs, *channels, *hidden)) + num_classes * max(hidden, default=1) + 1
         return certain, certain + first + convolutions + others
+
+    @property
+    def _spectrum_degree(self) -> int:
+        """The degree of the quadrature for a spectrum in space: by default with a guard."""
+        return 12 + GUARD if self.num_directions is None else quadrature_degree(self.num_directions, 3)
 
     def _given(self, names: tuple[str, ...]) -> dict[str, Any]:
         return {name: value for name in names if (value := getattr(self, name)) is not None}
