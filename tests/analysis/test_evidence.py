@@ -175,6 +175,79 @@ def test_identical_shapes_have_no_evidence():
     assert not found.regions
 
 
+def repeated(specimens: int, scans: int, seed: int) -> es.Complex:
+    """Scans of specimens, which differ from specimen to specimen much more than from scan to scan."""
+    specimen = outlines(specimens, seed, dented=lambda i: False)
+    generator = torch.Generator().manual_seed(seed)
+    points = specimen.points.reshape(specimens, 1, NUM_POINTS, 2)
+    place = torch.randint(NUM_POINTS, (specimens,), generator=generator)  # of a dent that the specimen has by chance
+    for i, start in enumerate(place.tolist()):
+        points[i, :, (torch.arange(6) + start) % NUM_POINTS] *= 0.6
+    noise = 1 + 0.005 * torch.randn(specimens, scans, NUM_POINTS, 1, generator=generator, dtype=points.dtype)
+    scanned = (points * noise).reshape(-1, NUM_POINTS, 2)
+    return es.collate([specimen[0].with_points(shape) for shape in scanned])
+
+
+def test_blocks_keep_the_level_where_scans_of_a_specimen_are_alike():
+    """Groups do not differ, but each has only five specimens: as independent shapes, their scores are above chance."""
+    specimen = np.repeat(np.arange(10), 4)
+    rates, scores = [], {"blocks": [], "shapes": []}
+    for seed in range(12):
+        labels = np.random.default_rng(seed).permutation([0, 1] * 5)[specimen]
+        shapes = repeated(10, 4, seed)
+        for kind, strata in {"blocks": specimen, "shapes": None}.items():
+            found = evidence(shapes, labels, permutations=39, strata=strata, seed=seed, config=CONFIG)
+            scores[kind].append(float(found.scores.mean()))
+            if kind == "blocks":
+                rates.append(float((found.p_values <= 0.05).float().mean()))
+    assert 0.03 < np.mean(rates) < 0.07
+    assert 0.7 < np.mean(scores["blocks"]) < 1
+    assert np.mean(scores["shapes"]) > 1.4
+
+
+def test_labels_are_permuted_within_blocks(monkeypatch):
+    seen = []
+
+    def watched(transforms, labelings):
+        seen.append(labelings)
+        return group_weights(transforms, labelings)
+
+    monkeypatch.setattr(MODULE, "group_weights", watched)
+    block = list("aaaabbbbbbcc")
+    labels = [0, 1, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0]
+    found = evidence(outlines(12), labels, permutations=50, strata=block, config=CONFIG)
+    for name in "abc":
+        inside = seen[0][[i for i, own in enumerate(block) if own == name]]
+        assert (inside.sum(dim=0) == inside[:, 0].sum()).all()  # also in c, where all have the same label
+    assert (seen[0] != seen[0][:, :1]).any(dim=1).tolist() == [True] * 10 + [False] * 2
+    assert found.strata == tuple(block)
+    assert found.smallest_p == pytest.approx(1 / (4 * 6))  # so many different labelings
+    assert "by blocks" in MODULE.legend(found)
+
+
+def test_a_difference_within_specimens_is_found():
+    """Left and right side of specimens that differ much: only the right one has a dent at a fixed place."""
+    shapes = repeated(12, 2, 0)
+    points = shapes.points.reshape(12, 2, NUM_POINTS, 2)
+    points[:, 1, DENT] *= 0.7
+    found = evidence(shapes, [0, 1] * 12, permutations=60, strata=np.repeat(np.arange(12), 2), config=CONFIG)
+    mean = found.scores.reshape(12, 2, NUM_POINTS)[:, 1].mean(dim=0)
+    assert int(mean.argmax()) in range(DENT.start - 2, DENT.stop + 2)
+
+
+@pytest.mark.parametrize(
+    ("strata", "message"),
+    [
+        (["a", "a", "b", "b"], "strata must have at least three blocks .* got 2"),  # as the labels
+        (["a", "b", "c"], "strata must hold a value for each of 4 shapes, got 3"),
+        (["a", "a", None, "b"], "strata must have no missing values, got one for shape 2"),
+    ],
+)
+def test_strata_are_checked(strata, message):
+    with pytest.raises(ValueError, match=message):
+        evidence(outlines(4), [0, 0, 1, 1], permutations=9, strata=strata)
+
+
 @pytest.mark.parametrize(
     ("labels", "message"),
     [

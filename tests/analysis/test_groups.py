@@ -198,3 +198,14 @@ def test_covariates_must_vary_and_be_finite():
     for covariate, named in (([1.0] * 4, "constant"), ([1.0, 2, np.nan, 3], "finite"), ([1.0, 2], "each of 4")):
         with pytest.raises(ValueError, match=named):
             distance_regression(matrix, covariate)
+
+
+@pytest.mark.parametrize("strata", [None, [0, 1, 2, 3] * 5])
+def test_the_pair_of_two_groups_has_the_p_value_of_permanova(strata):
+    points = np.random.default_rng(0).normal(size=20)
+    points[::2] += 0.4
+    matrix, groups = abs(points[:, None] - points), list("ab" * 10) if strata is None else list("aabb" * 4 + "abab")
+    whole, [pair] = permanova(matrix, groups, strata=strata), pairwise_tests(matrix, groups, strata=strata)
+    assert 0.005 < whole.p < 0.995
+    assert pair.test.p == pair.q == whole.p
+    np.testing.assert_array_equal(pair.test.null, whole.null)

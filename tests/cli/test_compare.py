@@ -1,5 +1,6 @@
 """``eulerscan compare``: groups in folders and tables, the report, bad input, and resuming."""
 
+import csv
 import json
 import re
 
@@ -62,6 +63,38 @@ def test_a_report_of_two_folders(tmp_path):
     assert {"groups.png", "groups.pdf", "means.png", "confusion.pdf", "shapes.csv", "distances.csv", "pairwise.csv"} <= files
     assert not (output / ".stages").exists()
     assert len((output / "distances.csv").read_text("utf-8").splitlines()) == 13
+
+
+def test_the_pair_of_two_groups_and_the_shares_of_the_tables(tmp_path):
+    output = tmp_path / "out"
+    assert run(folder_of(tmp_path / "shapes", widths=(0.4, 0.41)), "--data", "outline=true", "--no-means", "-o", output) == 0
+    found = results(output)
+    assert found["pairwise"][0]["p"] == found["permanova"]["p"]
+    [pair] = csv.DictReader((output / "pairwise.csv").read_text("utf-8").splitlines())
+    assert float(pair["p"]) == found["permanova"]["p"]
+    assert (pair["shapes"], pair["other shapes"]) == ("6", "6")
+    rows = list(csv.DictReader((output / "classification.csv").read_text("utf-8").splitlines()))
+    assert [row["from"] for row in rows] == list(found["classifications"])
+    for row in rows:
+        for column in ("accuracy", "standard error", "balanced", "majority"):
+            assert float(row[column]) == pytest.approx(
+                found["classifications"][row["from"]][column.replace(" ", "_")], rel=1e-5
+            )
+    assert f"<td>{100 * float(rows[0]['accuracy']):.1f} %</td>" in (output / "report.html").read_text("utf-8")
+
+
+def test_where_leaves_out_groups_of_one(tmp_path, capsys):
+    shapes = folder_of(tmp_path / "shapes", widths=(0.4, 0.6, 0.9), number=4)
+    for i in range(1, 4):
+        (shapes / "round" / f"{i}.csv").unlink()
+    words = ("--data", "outline=true", "--no-means", "--no-classify", "--where")
+    assert run(shapes, *words, "-o", tmp_path / "out") == 0
+    assert (tmp_path / "out" / "figures" / "evidence.png").exists()
+    assert "Where the groups differ" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    for i in range(1, 4):
+        (shapes / "thin" / f"{i}.csv").unlink()
+    assert run(shapes, *words, "-o", tmp_path / "again") == 2
+    assert "--where" in capsys.readouterr().err
 
 
 def test_a_table_gives_groups_covariates_traits_and_blocks(tmp_path):

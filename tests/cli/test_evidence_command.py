@@ -69,6 +69,17 @@ def test_the_command_writes_meshes_tables_a_figure_and_pages(folder, tmp_path, c
     assert run(*words) != 0  # it exists
 
 
+def test_blocks_are_a_column_of_the_table(folder, tmp_path, capsys):
+    rows = [f"{i},{'dented' if i % 2 else 'round'},{i // 4}" for i in range(20)]
+    (tmp_path / "table.csv").write_text("\n".join(["name,kind,specimen", *rows]), encoding="utf-8")
+    few = ("--permutations", "19", "--num-directions", "8", "--num-thresholds", "8")
+    words = ("evidence", folder, "-o", tmp_path / "out", *few, "--strata", "specimen")
+    assert run(*words) != 0
+    assert "--table" in capsys.readouterr().err
+    assert run(*words, "--table", tmp_path / "table.csv", "--label", "kind") == 0
+    assert "19 permutations by blocks" in (tmp_path / "out" / "legend.txt").read_text("utf-8")
+
+
 def test_a_folder_without_groups_is_an_error(tmp_path, capsys):
     (tmp_path / "one").mkdir()
     write(spheres(1).to(torch.float32), tmp_path / "one" / "a.ply")

@@ -27,12 +27,12 @@ from torch import Tensor
 
 from .._storage import replacing
 from .._tables import comma_separated
-from .._validation import positive
 from ..complexes import Complex, Shape, as_complex
 from ..config import ECTConfig
 from ..grid import scale_of_step
 from ..io.colors import write_colored
 from ..kernels import operation
+from .groups import Labels, permuted_labels
 
 CONFIG = ECTConfig(num_directions=100, num_thresholds=30, normalize="center")
 MEANING = (
@@ -74,6 +74,8 @@ class Evidence:
         null: ``[V]``: the scores under the first permutation of the labels, to look at beside the scores.
         regions: Connected vertices with p-values of at most 0.05, largest sum of scores first.
         permutations, seed: Of the labels.
+        smallest_p: The smallest p-value that these labels and permutations can give.
+        strata: Block of each shape, or ``None``.
     """
 
     shapes: Complex
@@ -85,11 +87,8 @@ class Evidence:
     regions: tuple[Region, ...]
     permutations: int
     seed: int
-
-    @property
-    def smallest_p(self) -> float:
-        """The smallest p-value that so many permutations can give."""
-        return 1 / (1 + self.permutations)
+    smallest_p: float
+    strata: tuple[Hashable, ...] | None = None
 
     def __repr__(self) -> str:
         return f"Evidence({len(self.labels)} shapes, {len(set(self.labels))} groups, {self.permutations} permutations)"
@@ -100,6 +99,7 @@ def evidence(
     labels: Sequence[Hashable] | Tensor | np.ndarray[Any, Any],
     *,
     permutations: int = 200,
+    strata: Labels | None = None,
     seed: int = 0,
     config: ECTConfig = CONFIG,
 ) -> Evidence:
@@ -116,6 +116,8 @@ def evidence(
         shapes: A :class:`Complex`, or anything :func:`as_complex` understands.
         labels: The group of each shape, ``[B]``: numbers or names.
         permutations: Number of random permutations of the labels.
+        strata: Block of each shape, such as the specimen of several scans. If groups differ within blocks, labels are permuted
+            within them; if each block belongs to one group, whole blocks are permuted.
         seed: Seed of the permutations.
         config: The grid of the transform, and the normalization: by default shapes are centered and keep their size. The
             transform must be the exact ECT. Without a radius, it is that of the shapes.
@@ -137,10 +139,8 @@ def evidence(
     """
     complex = _checked_shapes(as_complex(shapes), config)
     names, numbers = _checked_labels(labels, len(complex))
-    positive(permutations, "permutations")
-    rng = np.random.default_rng(seed)
-    shuffled = [rng.permutation(len(numbers)) for _ in range(permutations)]
-    labelings = torch.from_numpy(numbers[np.stack([np.arange(len(numbers)), *shuffled], axis=1)])  # [B, P]
+    arrangement = permuted_labels(numbers, permutations, strata, seed)
+    labelings = torch.from_numpy(np.concatenate([numbers[None], numbers[arrangement.index]]).T)  # [B, P]
 
     normalized = complex.normalized(config.normalize)
     config = replace(config.with_radius_of(normalized), normalize=None)
@@ -161,7 +161,19 @@ def evidence(
         for region in part_of_shape.regions
     ]
     scores, p_values, q_values, null = (torch.cat(values) for values in zip(*(part[:4] for part in parts), strict=True))
-    return Evidence(complex, names, scores, p_values, q_values, null, tuple(regions), permutations, seed)
+    return Evidence(
+        complex,
+        names,
+        scores,
+        p_values,
+        q_values,
+        null,
+        tuple(regions),
+        permutations,
+        seed,
+        arrangement.smallest_p,
+        None if strata is None else tuple(strata.tolist() if isinstance(strata, Tensor | np.ndarray) else strata),
+    )
 
 
 def group_weights(transforms: Tensor, labelings: Tensor) -> Tensor:
@@ -405,9 +417,10 @@ def write_evidence(
 def legend(found: Evidence) -> str:
     """What the colors of a map mean, and what the null beside it is."""
     low, high = color_limits(found)
+    blocks = "" if found.strata is None else " by blocks"
     return (
         f"{MEANING} Gray: {low:g} or less; darkest red: {high:.3g} or more. The null beside it is the same with the labels of "
-        f"the shapes permuted once; what it shows is chance. {found.permutations} permutations, seed {found.seed}; the "
+        f"the shapes permuted once; what it shows is chance. {found.permutations} permutations{blocks}, seed {found.seed}; the "
         f"smallest possible p-value is {found.smallest_p:.2g}."
     )
 

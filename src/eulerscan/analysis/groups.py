@@ -114,7 +114,7 @@ def permanova(
         (True, 0.95)
     """
     matrix, labels, kinds = _checked(distances, groups)
-    return _f_test(matrix**2, labels, len(kinds), _permuted(labels, permutations, strata, seed), seed)
+    return _f_test(matrix**2, labels, len(kinds), permuted_labels(labels, permutations, strata, seed), seed)
 
 
 def energy_test(
@@ -132,7 +132,7 @@ def energy_test(
         (True, True)
     """
     matrix, labels, kinds = _checked(distances, groups)
-    return _f_test(matrix, labels, len(kinds), _permuted(labels, permutations, strata, seed), seed)
+    return _f_test(matrix, labels, len(kinds), permuted_labels(labels, permutations, strata, seed), seed)
 
 
 def permdisp(
@@ -181,7 +181,7 @@ def permdisp(
             between += (deviations * member).sum(axis=1) ** 2 / member.sum(axis=1)
         return np.asarray(between / np.where(total > 0, total, 1.0))
 
-    arrangement = _permuted(labels, permutations, strata, seed)
+    arrangement = permuted_labels(labels, permutations, strata, seed)
     test = _test(explained, 1.0, len(kinds) - 1, len(labels) - len(kinds), arrangement, seed)
     spread = to_center(labels[None])[0]
     return Dispersion(test, {str(kind): float(spread[labels == i].mean()) for i, kind in enumerate(kinds)}, spread)
@@ -192,7 +192,8 @@ def pairwise_tests(
 ) -> list[PairTest]:
     """PERMANOVA of every pair of groups, with p-values adjusted for their number. Arguments are those of :func:`permanova`.
 
-    Pairs in which nothing can be permuted, of two groups of one shape, have the p-value 1.
+    Pairs in which nothing can be permuted, of two groups of one shape, have the p-value 1. If there are only two groups, the
+    test is that of :func:`permanova`, with the same permutations.
 
     Example:
         >>> points = np.array([0.0, 1, 2, 3, 10, 11, 12, 13, 0.1, 1.1, 2.1, 3.1])
@@ -210,7 +211,8 @@ def pairwise_tests(
             nothing = np.ones(permutations)
             test = PermutationTest(1.0, 1.0, 0.0, 0.0, 0.0, permutations, 1.0, seed, nothing)
         else:
-            arrangement = _permuted(own, permutations, None if blocks is None else blocks[inside], (seed, i, j))
+            seeds = (seed, i, j) if len(kinds) > 2 else seed
+            arrangement = permuted_labels(own, permutations, None if blocks is None else blocks[inside], seeds)
             test = _f_test(part**2, own, 2, arrangement, seed)
         sizes = (int((own == 0).sum()), int(own.sum()))
         found.append(((str(kinds[i]), str(kinds[j])), sizes, test, *_mean_distance(part**2, own)))
@@ -261,7 +263,7 @@ def distance_regression(
         return np.asarray(np.einsum("pn,pn->p", rows @ gower, rows) / sizes)
 
     kinds = np.unique(values, return_inverse=True)[1]
-    return _test(explained, total, 1, len(values) - 2, _permuted(kinds, permutations, strata, seed, named=False), seed)
+    return _test(explained, total, 1, len(values) - 2, permuted_labels(kinds, permutations, strata, seed, named=False), seed)
 
 
 def benjamini_hochberg(p_values: Sequence[float] | _Array) -> list[float]:
@@ -279,17 +281,17 @@ def benjamini_hochberg(p_values: Sequence[float] | _Array) -> list[float]:
 
 
 @dataclass(frozen=True)
-class _Arrangement:
+class Arrangement:
     """Permutations: shape ``i`` gets the label of shape ``index[p, i]``. ``smallest_p`` is the smallest possible p-value."""
 
     index: _Array
     smallest_p: float
 
 
-def _permuted(
+def permuted_labels(
     labels: _Array, permutations: int, strata: Labels | None, seed: int | tuple[int, ...], *, named: bool = True
-) -> _Arrangement:
-    """Random permutations of labels ``[N]``: of all shapes, within blocks, or of whole blocks.
+) -> Arrangement:
+    """Random permutations of the labels ``[N]``, numbers from 0: of all shapes, within blocks, or of whole blocks.
 
     Labels are names, so that groups of equal size can be exchanged, or else values.
     """
@@ -299,21 +301,24 @@ def _permuted(
     if strata is None:
         # One by one: the same permutations as scikit-bio makes with this seed.
         index = np.stack([rng.permutation(n) for _ in range(permutations)])
-        return _Arrangement(index, _smallest_p(labels, np.zeros(n, dtype=np.int64), permutations, named))
+        return Arrangement(index, _smallest_p(labels, np.zeros(n, dtype=np.int64), permutations, named))
     blocks, names = _numbers(strata, n, "strata")
     first = np.unique(blocks, return_index=True)[1]
     if (labels == labels[first][blocks]).all():
         if len(first) < 3:
-            raise ValueError(f"strata must have at least three blocks to permute them, got {len(first)}.")
+            raise ValueError(
+                f"strata must have at least three blocks if groups do not differ within them, since then whole blocks are "
+                f"permuted, got {len(first)}."
+            )
         index = np.stack([first[rng.permutation(len(first))][blocks] for _ in range(permutations)])
-        return _Arrangement(index, _smallest_p(labels[first], np.zeros(len(first), dtype=np.int64), permutations, named))
+        return Arrangement(index, _smallest_p(labels[first], np.zeros(len(first), dtype=np.int64), permutations, named))
     if len(names) == n:
         raise ValueError("strata must be blocks of several shapes, got a different one for each shape.")
     base = blocks.argsort(kind="stable")
     index = np.empty((permutations, n), dtype=np.int64)
     for rows in np.array_split(np.arange(permutations), -(-permutations * n // AT_ONCE)):
         index[np.ix_(rows, base)] = (blocks + rng.random((len(rows), n))).argsort(axis=1)
-    return _Arrangement(index, _smallest_p(labels, blocks, permutations, named))
+    return Arrangement(index, _smallest_p(labels, blocks, permutations, named))
 
 
 def _smallest_p(labels: _Array, blocks: _Array, permutations: int, named: bool) -> float:
@@ -326,7 +331,7 @@ def _smallest_p(labels: _Array, blocks: _Array, permutations: int, named: bool) 
     return max(1 / (1 + permutations), min(1.0, math.exp(-log_number)))
 
 
-def _f_test(matrix: _Array, labels: _Array, num_groups: int, arrangement: _Arrangement, seed: int) -> PermutationTest:
+def _f_test(matrix: _Array, labels: _Array, num_groups: int, arrangement: Arrangement, seed: int) -> PermutationTest:
     """Test of the sum of a matrix within groups, relative to that between all shapes."""
     if not matrix.any():
         raise ValueError("distances must not all be zero: all shapes are the same.")
@@ -347,7 +352,7 @@ def _f_test(matrix: _Array, labels: _Array, num_groups: int, arrangement: _Arran
 
 
 def _test(
-    explained: Callable[[_Array], _Array], total: float, model: int, residual: int, arrangement: _Arrangement, seed: int
+    explained: Callable[[_Array], _Array], total: float, model: int, residual: int, arrangement: Arrangement, seed: int
 ) -> PermutationTest:
     """The pseudo-F test.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -23,7 +24,7 @@ from ..config import ECTConfig
 from ..io import Failure, Metadata, read_all, read_metadata
 from ..plot.evidence import draw_evidence
 from ..plot.report import summary, write_report
-from .options import Files, Input, Maybe, Output, Overwrite, Quiet, find_files, print_failures, warn_beyond_radius
+from .options import Files, Input, Maybe, Output, Overwrite, Quiet, find_files, print_failures, read_blocks, warn_beyond_radius
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -124,6 +125,8 @@ def compare(
     if len(set(labels)) < 2:
         print_failures(failures)
         raise ValueError(f"There must be at least two groups, got {labels[0] if labels else 'none'} only.")
+    if where and sum(number > 1 for number in Counter(labels).values()) < 2:
+        raise ValueError("--where needs at least two groups of at least two shapes.")
     found = compare_groups(
         shapes,
         labels,
@@ -131,7 +134,7 @@ def compare(
         config=ect,
         align=None if align == "none" else align,
         permutations=permutations,
-        strata=None if strata is None or table is None else _blocks(table, strata, own),
+        strata=None if strata is None or table is None else read_blocks(table, strata, own),
         covariates=_numbers(table, covariates, own),
         traits=_numbers(table, traits, own),
         use_size=size,
@@ -171,14 +174,6 @@ def _with_extent(shapes: Complex) -> tuple[list[int], list[int]]:
     return extent.nonzero().squeeze(1).tolist(), (extent == 0).nonzero().squeeze(1).tolist()
 
 
-def _blocks(table: Metadata, column: str, names: Sequence[str]) -> list[str]:
-    cells = table.column(column, names)
-    missing = [name for name, cell in zip(names, cells, strict=True) if cell is None]
-    if missing:
-        raise ValueError(f"{table.path}: column {column!r} must have a block for every shape, got none for {missing[0]}.")
-    return [cell or "" for cell in cells]
-
-
 def _numbers(table: Metadata | None, columns: Sequence[str], names: Sequence[str]) -> dict[str, list[float | None]]:
     """Columns of numbers, ``None`` where they are missing."""
     if table is None:
@@ -202,16 +197,21 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _evidence(found: Comparison) -> dict[str, Figure]:
+def _evidence(found: Comparison) -> dict[str, tuple[str, Figure]]:
     """Where on the shapes the groups differ, shown on the shape nearest to all others of its group."""
     shapes = found.shapes if found.config.normalize is None else found.shapes.normalized(found.config.normalize)
-    where = evidence(shapes, found.groups, seed=found.seed)
-    squares, middle = found.distances.square(), []
-    for group in list(found.counts)[:MAX_MEANS]:
-        members = [i for i, own in enumerate(found.groups) if own == group]
+    counts = found.counts
+    kept = [i for i, group in enumerate(found.groups) if counts[group] > 1]
+    groups, names = [found.groups[i] for i in kept], [found.names[i] for i in kept]
+    strata = None if found.strata is None else [found.strata[i] for i in kept]
+    where = evidence(shapes.select(kept), groups, strata=strata, seed=found.seed)
+    squares, middle = found.distances[kept][:, kept].square(), []
+    for group in sorted(set(groups))[:MAX_MEANS]:
+        members = [i for i, own in enumerate(groups) if own == group]
         middle.append(members[int(squares[members][:, members].sum(dim=1).argmin())])
-    picture = draw_evidence(where, middle, names=found.names)
-    return {f"Where the groups differ. {MEANING} Right: the same for permuted labels, to compare with.": picture}
+    picture = draw_evidence(where, middle, names=names)
+    caption = f"Where the groups differ. {MEANING} Right: the same for permuted labels, to compare with."
+    return {"evidence": (caption, picture)}
 
 
 def _listed(groups: Sequence[str]) -> str:

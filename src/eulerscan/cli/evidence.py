@@ -13,10 +13,11 @@ from ..analysis.evidence import evidence as find_evidence
 from ..config import ECTConfig
 from ..datasets.folder import read_labeled
 from ..explorer import MAX_SIMPLICES, ColorMap, write_page
+from ..io import read_metadata
 from ..plot.evidence import draw_evidence
 from ..plot.figures import save
 from ..plot.shapes import guess_up
-from .options import Input, Output, Overwrite, Quiet, print_failures
+from .options import Input, Maybe, Output, Overwrite, Quiet, print_failures, read_blocks
 
 Folder = Annotated[Positional[Path], arg(metavar="FOLDER")]
 
@@ -27,6 +28,7 @@ def evidence(
     *,
     output: Output,
     permutations: int = 200,
+    strata: Maybe[str] = None,
     seed: int = 0,
     format: Literal["ply", "obj", "glb"] = "ply",
     ect: ECTConfig = CONFIG,
@@ -47,12 +49,16 @@ def evidence(
         folder: A folder with a subfolder for each group, or any folder with --table and --label.
         output: Folder for the results.
         permutations: Number of permutations of the labels. The smallest p-value is 1 / (1 + permutations).
+        strata: Column of --table with blocks, such as the specimen of several scans. Labels are permuted within blocks, or
+            whole blocks if each belongs to one group.
         seed: Seed of the permutations.
         format: Format of the meshes. Graphs and point clouds need ply.
         ect: How shapes are transformed. By default they are centered and keep their size.
         input: Which files are read, and how.
     """
     positive(permutations, "--permutations")
+    if strata is not None and input.table is None:
+        raise ValueError("--strata is a column of a table: give --table and --label.")
     if output.exists() and not output.is_dir():
         raise NotADirectoryError(f"--output must be a folder, got the file {output}.")
     if (output / "vertices.csv").exists() and not overwrite:
@@ -61,8 +67,12 @@ def evidence(
     if len(set(labeled.classes)) < 2:
         print_failures(labeled.failures)
         raise ValueError(f"{folder} must have at least two groups, each in a subfolder, got {len(set(labeled.classes))}.")
-    found = find_evidence(labeled.shapes, labeled.classes, permutations=permutations, seed=seed, config=ect)
-    names = [path.relative_to(folder).with_suffix("").as_posix().replace("/", "-") for path in labeled.paths]
+    files = [path.relative_to(folder) for path in labeled.paths]
+    blocks = None
+    if strata is not None and input.table is not None:
+        blocks = read_blocks(read_metadata(input.table), strata, [file.as_posix() for file in files])
+    found = find_evidence(labeled.shapes, labeled.classes, permutations=permutations, strata=blocks, seed=seed, config=ect)
+    names = [file.with_suffix("").as_posix().replace("/", "-") for file in files]
     write_evidence(found, output, names, format=f".{format}")
     if found.shapes.dim in (2, 3):
         up = guess_up(labeled.paths[0])

@@ -51,7 +51,7 @@ def write_report(
     title: str = "Comparison of groups",
     failures: Sequence[Failure] = (),
     command: str | None = None,
-    extra: Mapping[str, Figure] | None = None,
+    extra: Mapping[str, tuple[str, Figure]] | None = None,
 ) -> Path:
     """Write a comparison to a folder: ``report.html``, ``results.json``, tables (CSV) and figures (PNG and PDF).
 
@@ -61,7 +61,7 @@ def write_report(
         title: Title of the page.
         failures: Files that are not among the shapes, and why.
         command: The command that made the report.
-        extra: More figures, by caption.
+        extra: More figures with captions, by the name of their file.
 
     Returns:
         The path of the page, which holds all figures. It is written last.
@@ -76,8 +76,8 @@ def write_report(
         plot_confusion(
             torch.as_tensor(classification.confusion), classification.groups, pictures["confusion"].add_subplot()
         ).set_title("confusion matrix", fontsize=10)
-    captions = {f"more-{i + 1}": caption for i, caption in enumerate(extra or {})}
-    pictures |= dict(zip(captions, (extra or {}).values(), strict=True))
+    captions = {name: caption for name, (caption, _) in (extra or {}).items()}
+    pictures |= {name: picture for name, (_, picture) in (extra or {}).items()}
     for name, picture in pictures.items():
         for extension in (".png", ".pdf"):
             save(picture, folder / "figures" / f"{name}{extension}")
@@ -178,7 +178,9 @@ def _page(
         along = ", and shapes along the principal components" if found.extremes else ""
         parts += ["<h2>Mean shapes</h2>", _figure(images["means"], f"{what}{others}{along}.{_CAVEAT * found.means_fitted}")]
     if found.classifications:
-        parts += ["<h2>Classification</h2>", _html_table(*_tables(found)["classification"], text=1)]
+        header, rows = _tables(found)["classification"]
+        shown = [[name, *(f"{100 * float(share):.1f} %" for share in shares), used] for name, *shares, used in rows]
+        parts += ["<h2>Classification</h2>", _html_table(header, shown, text=1)]
         first = next(iter(found.classifications.values()))
         drawn = "once" if first.repeats == 1 else f"{first.repeats} times"
         parts.append(
@@ -249,7 +251,7 @@ def _tables(found: Comparison) -> dict[str, tuple[list[str], list[list[Any]]]]:
         + [f"{float(score):.6g}" for score in found.ordination.scores[i, :axes]]
         for i, (name, group) in enumerate(zip(found.names, found.groups, strict=True))
     ]
-    tables = {
+    tables: dict[str, tuple[list[str], list[list[Any]]]] = {
         "shapes": (
             ["name", "group", "predicted", "size", "distance to center", *(f"axis {i + 1}" for i in range(axes))],
             shapes,
@@ -259,9 +261,9 @@ def _tables(found: Comparison) -> dict[str, tuple[list[str], list[list[Any]]]]:
             [[name, *(f"{d:.6g}" for d in row)] for name, row in zip(found.names, found.distances.tolist(), strict=True)],
         ),
         "pairwise": (
-            ["group", "other", "shapes", "pseudo-F", "p", "q", "R²", "z", "distance", "d"],
+            ["group", "other", "shapes", "other shapes", "pseudo-F", "p", "q", "R²", "z", "distance", "d"],
             [
-                [*pair.groups, f"{pair.sizes[0]} / {pair.sizes[1]}"]
+                [*pair.groups, *pair.sizes]
                 + [
                     f"{x:.3g}"
                     for x in (pair.test.statistic, pair.test.p, pair.q, pair.test.r2, pair.test.z, pair.distance, pair.d)
@@ -271,15 +273,15 @@ def _tables(found: Comparison) -> dict[str, tuple[list[str], list[list[Any]]]]:
         ),
     }
     if found.regressions:
-        rows = [[name, *_cells(test)] for name, test in found.regressions.items()]
-        tables["covariates"] = (["covariate", "pseudo-F", "p", "smallest p", "R²", "ω²", "z"], rows)
+        tests = [[name, *_cells(test)] for name, test in found.regressions.items()]
+        tables["covariates"] = (["covariate", "pseudo-F", "p", "smallest p", "R²", "ω²", "z"], tests)
     if found.classifications:
         tables["classification"] = (
             ["from", "accuracy", "standard error", "balanced", "majority", "most often chosen"],
             [
                 [
                     name,
-                    *(f"{100 * x:.1f} %" for x in (c.accuracy, c.standard_error, c.balanced, c.majority)),
+                    *(f"{x:.6g}" for x in (c.accuracy, c.standard_error, c.balanced, c.majority)),
                     next(iter(c.chosen)),
                 ]
                 for name, c in found.classifications.items()
