@@ -17,12 +17,12 @@ import pretend
 import torch
 
 import eulerscan as es
-from eulerscan import analysis, training
+from eulerscan import _devices, analysis, training
 from eulerscan.datasets import Dataset
 from eulerscan.kernels import dispatch
-from eulerscan.nn import losses, models
+from eulerscan.nn import FrameAveraging, losses, models
 from eulerscan.training.augmentation import Augmentation
-from eulerscan.variants import channels, sect, superlevel, wect
+from eulerscan.variants import channels, power_spectrum, sect, superlevel, wect
 
 chance = torch.Generator().manual_seed(0)
 POINTS = torch.randn(24, 3, generator=chance) * 0.4
@@ -33,6 +33,7 @@ GRAPH = es.Complex(POINTS, [EDGES], batch=BATCH)
 MESH = es.Complex(POINTS, [TRIANGLES], batch=BATCH).closure()
 HEAVY = es.Complex(POINTS, [EDGES], weights=[torch.rand(24, generator=chance), torch.rand(24, generator=chance)], batch=BATCH)
 CLOUDS = torch.rand(4, 10, 3, generator=chance)
+NODES = es.directions.quadrature(6).directions
 DIRECTIONS, THRESHOLDS = es.directions.fibonacci(6), es.thresholds(7)
 LABELS = torch.tensor([0, 1] * 8)
 
@@ -158,6 +159,17 @@ CALLS = {
 }
 
 
+# On a device without float64.
+NARROW = {
+    "sect": CALLS["sect"],
+    "normalized": CALLS["normalized"],
+    "power spectrum": lambda move, device: power_spectrum(
+        es.ect(move(MESH), move(NODES), move(THRESHOLDS), scale=9.0), move(NODES)
+    ),
+    "frames": lambda move, device: move(FrameAveraging(es.ECTLayer(3, 6, 7))).eval()(move(MESH)),
+}
+
+
 def same(found, expected):
     if isinstance(found, torch.Tensor):
         if found.shape != expected.shape or not found.numel():
@@ -190,8 +202,12 @@ def main(kernel: str) -> None:
     if kernel == "triton":
         pretend.interpret_triton()
     cases = {**{f"module: {name}": (case, None) for name, case in MODULES.items()}, **{n: (None, c) for n, c in CALLS.items()}}
+    cases |= {f"no float64: {name}": (None, call) for name, call in NARROW.items()} if kernel == "portable" else {}
     for name, case in cases.items():
         row = {"name": name}
+        if name.startswith("no float64"):
+            pretend.float64 = False
+            _devices.WITHOUT_FLOAT64.add(pretend.NAME)
         try:
             with dispatch.use(kernel):
                 row |= compare(*case)

@@ -53,6 +53,7 @@ NAME, CPU = "pretend", torch.device("cpu")
 WAITING = {"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_dim", "bincount", "equal", "is_nonzero"}
 COPIES = {"_copy_from", "_copy_from_and_resize", "copy_", "_to_copy"}
 MIXED = COPIES | {"index", "index_put_", "_index_put_impl_", "set_"}  # take tensors of the CPU too
+float64 = True  # whether the device has it
 waits = collections.Counter()  # (operation, file and line) that would make the host wait
 values = {}  # storage of the device -> (itself, to keep it alive; values): views of a tensor share their storage
 
@@ -109,6 +110,8 @@ def fallback(op, *args, **kwargs):
         return value
 
     args, kwargs = [unwrap(a) for a in args], {key: unwrap(a) for key, a in kwargs.items()}
+    if of_device and not float64 and any(raw.dtype == torch.float64 for raw, _ in own.values()):
+        raise TypeError(f"{name}: {NAME} has no float64, at {where()}")
     by_mask = name in ("index", "index_put_", "_index_put_impl_") and masks
     between = name in COPIES and of_cpu and of_device  # from or to the CPU
     if name in WAITING or by_mask or between:

@@ -15,6 +15,7 @@ ROOMS = (
     *(
         "_version",
         "_torch_internals",
+        "_devices",
         "_validation",
         "_imports",
         "_limits",

@@ -10,6 +10,7 @@ import math
 import torch
 from torch import Tensor
 
+from ._devices import double
 from .directions import quadrature, quadrature_size
 
 GUARD = 20  # degrees of a quadrature beyond twice those in use, where a soft transform has died away
@@ -34,7 +35,7 @@ def harmonics(directions: Tensor, degree: int) -> Tensor:
         tensor([[1.0000, 1.7321, 0.0000, 0.0000]], dtype=torch.float64)
     """
     quadrature_size(degree, directions.shape[1])  # checks both
-    x, y, *up = directions.double().T
+    x, y, *up = double(directions).T
     # Real and imaginary parts of (x + i y)^m, for m = 0, 1, ...
     real, imaginary = [torch.ones_like(x)], [torch.zeros_like(x)]
     for _ in range(degree):

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from ._devices import double
 from .complexes import Complex, Shape, as_complex
 from .complexes.complex import Extend
 from .functional import downward, ect
@@ -43,11 +44,12 @@ def sect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float |
     curves = ect(shape, directions, thresholds, scale=scale)
     if len(thresholds) < 2:
         return torch.zeros_like(curves)
-    above_first = thresholds.double() - thresholds[0].double()
-    integrals = torch.nn.functional.pad((curves[..., :-1].double() * above_first.diff()).cumsum(dim=-1), (1, 0))
+    heights = double(thresholds)
+    above_first = heights - heights[0]
+    integrals = torch.nn.functional.pad((double(curves[..., :-1]) * above_first.diff()).cumsum(dim=-1), (1, 0))
     # Subtracting the mean at the end makes the last entry exactly zero.
     share = above_first / torch.where(above_first[-1] > 0, above_first[-1], 1.0)
-    return (integrals - share * integrals[..., -1:]).to(curves.dtype)
+    return (integrals - share * integrals[..., -1:]).to(curves)
 
 
 def wect(

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from .._devices import has_float64
 from .._torch_internals import is_forward_mode, is_recording, is_wrapped
 from .._validation import check_choice
 from ..kernels.layout import owners
@@ -50,7 +51,7 @@ def centroids(packed: Packed, batch: Tensor, simplices: Sequence[Tensor]) -> Ten
 
         return compiled.centroids(packed, simplices, DEGENERATE)
     points, offsets = packed.points, packed.offsets
-    points = points if points.device.type == "mps" else points.double()  # a device without float64
+    points = points.double() if has_float64(points.device) else points
     count = offsets.shape[1] - 1
     sums = points.new_zeros(count, points.shape[1]).index_add(0, batch, points)
     centers = sums / offsets[0].diff().clamp(min=1).unsqueeze(1)

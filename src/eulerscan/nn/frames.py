@@ -7,6 +7,7 @@ import itertools
 import torch
 from torch import Tensor, nn
 
+from .._devices import double
 from ..complexes import Complex, Shape, as_complex
 
 
@@ -51,9 +52,9 @@ class FrameAveraging(nn.Module):
 @torch.no_grad()
 def principal_axes(complex: Complex) -> Tensor:
     """``[B, dim, dim]``: rotations whose columns are the principal axes of the vertices, by ascending variance, in float64."""
-    batch, count, dim = complex.batch, complex.num_complexes, complex.dim
-    points = complex.points.double()
-    sizes = complex.offsets[0].diff().clamp(min=1).unsqueeze(1)
+    points, count, dim = double(complex.points), complex.num_complexes, complex.dim
+    batch, offsets = complex.batch.to(points.device), complex.offsets.to(points.device)
+    sizes = offsets[0].diff().clamp(min=1).unsqueeze(1)
     points = points - (points.new_zeros(count, dim).index_add(0, batch, points) / sizes)[batch]
     products = (points[:, :, None] * points[:, None, :]).flatten(1)
     axes = torch.linalg.eigh(

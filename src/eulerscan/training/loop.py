@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .._devices import has_float64
 from .._progress import progress_bar
 from ..complexes import Complex
 from ..datasets import Dataset
@@ -192,7 +193,7 @@ def _epoch(
     batches = _order(dataset, config, epoch).split(config.batch_size)
     noise = generator(config.seed, epoch, AUGMENTATION, distributed.rank())
     device, all_labels = next(model.parameters()).device, dataset.labels.cpu()
-    summed = torch.zeros((), dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
+    summed = torch.zeros((), dtype=torch.float64 if has_float64(device) else torch.float32, device=device)
     class_weights = weights.to(device)
     counted = 0.0
     model.train()
