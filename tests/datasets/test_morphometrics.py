@@ -55,6 +55,15 @@ def test_a_file_of_another_size_is_damaged(tmp_path, monkeypatch, fresh):
         datasets.load("gorillas")
 
 
+def test_a_specimen_without_curves_is_damaged(tmp_path, monkeypatch, fresh):
+    (tmp_path / "morphometrics").mkdir()
+    (tmp_path / "morphometrics" / "trilobites.csv").write_text("min_age\n" + 300 * "emsian\n", encoding="utf-8")
+    (tmp_path / "morphometrics" / "trilobites.tps").write_text("LM=16\n" + 16 * "0.5 0.5\n" + "ID=1\n", encoding="utf-8")
+    monkeypatch.setenv("EULERSCAN_MIRROR", str(tmp_path))
+    with pytest.raises(ValueError, match=r"trilobites.tps is damaged: a specimen must have curves.*POINTS="):
+        datasets.load("trilobites")
+
+
 def test_what_cannot_be_downloaded_says_how_it_is_made(fresh):
     with pytest.raises(FileNotFoundError, match="R package shapes"):
         datasets.load("gorillas")

@@ -6,7 +6,7 @@ from drawing import random_complex
 
 import eulerscan as es
 from eulerscan import directions
-from eulerscan.nn.models import ECTCNN, ECTMLP, ECTSVM, MODELS, ECTDeepSets, ECTHarmonics, Ensemble
+from eulerscan.nn.models import ECTCNN, ECTMLP, ECTSVM, MODELS, ECTCurves, ECTDeepSets, ECTHarmonics, Ensemble
 from eulerscan.training.config import ModelConfig
 
 
@@ -196,6 +196,7 @@ def test_an_empty_batch_gives_no_logits():
     ("build", "text"),
     [
         (lambda: ECTCNN.from_preset("4K", dim=2, num_classes=3), "preset.*4k, 65k, superpixels, got '4K'"),
+        (lambda: ECTCurves.from_preset("4k", dim=2, num_classes=3), r"preset.*none for ECTCurves, got '4k'.*ECTCurves\("),
         (lambda: make(ECTCNN, 2, 3, {"num_thresholds": 8}), "directions and thresholds.*got 16 and 8. 10 of each"),
         (lambda: ECTCNN.initial_directions(2, 16, num_rings=2), "num_rings.*dim=2"),
         (lambda: ECTCNN.initial_directions(3, 16, num_rings=3), "num_rings.*16, got 3"),

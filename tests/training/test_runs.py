@@ -144,6 +144,7 @@ def test_the_first_weights_follow_from_the_seed_alone():
     [
         ({"model": "cmn"}, "model must be .* got 'cmn'. Did you mean cnn"),
         ({"model": "mlp", "preset": "modelnet"}, "preset of mlp must be .*4k, 65k.* got 'modelnet'"),
+        ({"model": "curves", "preset": "4k"}, "preset of curves must be None.* got '4k'"),
         ({"model": "mlp", "circular": True}, "circular must be None for the model 'mlp', got True"),
         ({"num_directions": 0}, "num_directions must be at least 1, got 0"),
         ({"model": "cnn", "scale": -1.0}, "scale must be positive, got -1"),

@@ -179,6 +179,8 @@ def _cephalon(block: str) -> Complex:
             starts.append(len(points))
         elif "=" not in line and "nan" not in line.lower():
             points.append([float(number) for number in line.split()])
+    if not starts:
+        raise ValueError("a specimen must have curves, after lines such as POINTS=12, got none")
     before = torch.tensor([i for i in range(starts[0], len(points) - 1) if i + 1 not in starts])
     return Complex(torch.tensor(points), [torch.stack([before, before + 1])])
 

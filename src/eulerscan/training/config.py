@@ -121,7 +121,8 @@ class ModelConfig:
             raise ValueError(f"model must be one of {', '.join(MODELS)}, got {self.model!r}.{hint}")
         cls = MODELS[self.model]
         if self.preset is not None and self.preset not in cls.presets:
-            raise ValueError(f"preset of {self.model} must be one of {', '.join(cls.presets)}, got {self.preset!r}.")
+            choices = f"one of {', '.join(cls.presets)}" if cls.presets else "None, since the paper has no such model"
+            raise ValueError(f"preset of {self.model} must be {choices}, got {self.preset!r}.")
         if cls is ECTHarmonics:
             for name in ("num_directions", "random_directions", "learn_directions"):
                 if value := getattr(self, name):

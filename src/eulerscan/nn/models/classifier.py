@@ -47,6 +47,11 @@ class Classifier(nn.Module):
             dim: Dimension of the ambient space.
             num_classes: Number of logits.
         """
+        if not cls.presets:
+            raise ValueError(
+                f"preset must be a size of the paper, which has none for {cls.__name__}, got {preset!r}. Use "
+                f"{cls.__name__}(ECTLayer(dim), num_classes)."
+            )
         check_choice(preset, "preset", tuple(cls.presets))
         size = cls.presets[preset]
         layer = ECTLayer(dim, size.num_directions, size.num_thresholds, normalize="unit_ball")
