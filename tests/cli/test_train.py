@@ -472,3 +472,32 @@ def test_torchrun_trains_with_the_same_command(tmp_path):
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.count("runs in") == 1
     assert json.loads((tmp_path / "out" / "seed-0" / "result.json").read_text())["processes"] == 2
+
+
+@pytest.mark.parametrize(
+    ("device", "processes", "text"),
+    [
+        ("meta", 1, "got 'meta', which holds no values"),
+        ("cuda:99", 1, "--device must be a device of this machine.*got 'cuda:99'"),
+        ("gpu", 1, "--device must be a device of this machine.*got 'gpu'"),
+        ("cuda:1", 2, "--device must be cpu or cuda under torchrun.*got 'cuda:1'"),
+    ],
+)
+def test_a_device_that_cannot_train_is_named(run, monkeypatch, device, processes, text):
+    """Before any data are read."""
+    monkeypatch.setenv("WORLD_SIZE", str(processes))
+    if processes > 1:
+        monkeypatch.setattr(torch, "empty", lambda *size, device: None)  # as if there were two GPUs
+    _, err = run("train", "digits", "--device", device, status=2)
+    assert re.search(text, err)
+
+
+def test_under_torchrun_a_gpu_is_that_of_the_process(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setattr(torch, "empty", lambda *size, device: None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    from eulerscan.cli.train import _device
+
+    assert _device("cuda") == torch.device("cuda:1")
+    assert _device("cpu") == torch.device("cpu")

@@ -172,12 +172,21 @@ def _seconds(text: str) -> float:
 
 
 def _device(name: str) -> torch.device:
-    """A device of this machine."""
+    """A device of this machine. Under ``torchrun`` ``cuda`` is that of this process."""
+    wanted = "--device must be a device of this machine, such as cpu or cuda"
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:  # torch says either
-        raise ValueError(f"--device must be a device of this machine, such as cpu or cuda, got {name!r}.") from error
+        raise ValueError(f"{wanted}, got {name!r}.") from error
+    if device.type == "meta":
+        raise ValueError(f"{wanted}, got 'meta', which holds no values.")
+    if distributed.is_launched() and device.type == "cuda":
+        if device.index is not None:
+            raise ValueError(
+                f"--device must be cpu or cuda under torchrun, where each process has a GPU of its own, got {name!r}."
+            )
+        return distributed.device()
     return device
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 @contextmanager
 def process_group() -> Iterator[None]:
     """Join the process group of ``torchrun``, if it started this process."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if not is_launched():
         yield
         return
     # Its functions take the group that exists when the module is first imported as a default argument. If that were ours, its
@@ -29,6 +29,11 @@ def process_group() -> Iterator[None]:
         yield
     finally:
         dist.destroy_process_group()
+
+
+def is_launched() -> bool:
+    """Whether ``torchrun`` started this process as one of several."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def device() -> torch.device:
