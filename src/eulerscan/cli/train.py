@@ -182,7 +182,7 @@ def _device(name: str) -> torch.device:
     if device.type == "meta":
         raise ValueError(f"{wanted}, got 'meta', which holds no values.")
     if distributed.is_launched() and device.type == "cuda":
-        if device.index is not None:
+        if ":" in name:
             raise ValueError(
                 f"--device must be cpu or cuda under torchrun, where each process has a GPU of its own, got {name!r}."
             )
