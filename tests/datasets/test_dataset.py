@@ -104,6 +104,8 @@ def test_copies_and_pickles_are_equal():
 @pytest.mark.parametrize(
     ("changes", "error", "text"),
     [
+        ({"name": torch.zeros(3, 2)}, TypeError, r"name must be a str, got Tensor.*Dataset\(name, shapes"),
+        ({"shapes": "shapes/"}, TypeError, "shape must be a Complex.*got str"),
         ({"labels": torch.zeros(3, dtype=torch.int64)}, ValueError, r"labels must have .*\[20\], got \[3\]"),
         ({"labels": torch.zeros(20)}, TypeError, "labels must be .*int64.*, got torch.float32"),
         ({"labels": [0] * 20}, TypeError, "labels must be .*int64.*, got list"),
@@ -123,6 +125,20 @@ def test_copies_and_pickles_are_equal():
 def test_inconsistent_arguments_are_named(changes, error, text):
     with pytest.raises(error, match=text):
         dataclasses.replace(numbered(), **changes)
+
+
+def test_shapes_of_other_libraries_are_converted():
+    clouds, labels = torch.rand(3, 5, 2), torch.tensor([0, 1, 0])
+    assert same(Dataset("clouds", clouds, labels, CLASSES).shapes, es.as_complex(clouds))
+    pyg = pytest.importorskip("torch_geometric.data", reason="torch_geometric is not installed")
+
+    class Graphs(pyg.InMemoryDataset):
+        def __init__(self, items):
+            super().__init__()
+            self.data, self.slices = self.collate(items)
+
+    graphs = [pyg.Data(pos=torch.rand(4, 3), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]), y=i % 2) for i in range(3)]
+    assert same(Dataset("graphs", Graphs(graphs), labels, CLASSES).shapes, es.as_complex(graphs))
 
 
 def test_an_unknown_split_is_named():

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils import data
 
 from .._validation import positive
-from ..complexes import Complex
+from ..complexes import Complex, as_complex
 
 Indices = Tensor | Sequence[int] | slice
 
@@ -25,7 +25,7 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
 
     Args:
         name: Name of the data set.
-        shapes: All B shapes.
+        shapes: All B shapes: a :class:`Complex`, or anything :func:`as_complex` understands, such as a data set of PyG.
         labels: Class of each shape, ``[B]``, int64.
         classes: Names of the classes.
         splits: Indices of the shapes of each split: ``{"train": ..., "val": ..., "test": ...}``, which must be disjoint.
@@ -49,6 +49,12 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
     names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        name: Any = self.name
+        if not isinstance(name, str):
+            raise TypeError(
+                f"name must be a str, got {type(name).__name__}. The order is Dataset(name, shapes, labels, classes)."
+            )
+        object.__setattr__(self, "shapes", as_complex(self.shapes))
         count = self.shapes.num_complexes
         _check_labels(self.labels, count, len(self.classes))
         if len(self.names) not in (0, count):
