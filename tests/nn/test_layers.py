@@ -110,6 +110,7 @@ def test_dividing_is_by_what_it_says():
     torch.testing.assert_close(by["peak"].abs().amax(dim=(1, 2)), torch.ones(3, dtype=torch.float64))
 
 
+@pytest.mark.filterwarnings("ignore:Only 0% of the heights")  # they are zero on purpose
 @pytest.mark.parametrize("divide_by", ["vertices", "simplices", "peak"])
 def test_a_transform_that_is_zero_or_never_positive_survives_division(divide_by):
     """More edges than vertices, or nothing at all: there is no positive maximum to divide by."""
@@ -278,3 +279,31 @@ def test_wrong_directions_are_named(directions, error, text):
 def test_points_of_another_dimension_are_named():
     with pytest.raises(ValueError, match="dimension 2.*got 3"):
         es.ECTLayer(2)(torch.rand(4, 3))
+
+
+def test_points_far_beyond_the_thresholds_are_warned_of_once():
+    pixels = 100 + 64 * torch.rand(1, 200, 2, generator=torch.Generator().manual_seed(0))
+    layer = es.ECTLayer(2)
+    with pytest.warns(UserWarning, match=r"Only \d+% of the heights.*-1.1, and the last, 1.1,.*normalize=\"unit_ball\""):
+        curves = layer(pixels)
+    assert (curves.std(dim=2) < 1e-3).float().mean() > 0.8  # constant, but across the line of sight
+    layer(pixels)  # warnings are errors in these tests
+    with pytest.warns(UserWarning, match="larger radius"):
+        es.ECTLayer(2, normalize="center")(1000 * pixels)
+    for fitting in (
+        es.ECTLayer(2, normalize="unit_ball"),
+        es.ECTLayer(2, radius=300.0),
+        es.ECTLayer(2, radius=40.0, normalize="center"),
+    ):
+        fitting(pixels)
+    es.ECTLayer(2)(torch.zeros(3, 0, 2))
+    es.ECTLayer(3)(2 * torch.randn(1, 1000, 3, generator=torch.Generator().manual_seed(0)))  # some beyond
+
+
+def test_heights_are_not_compared_where_values_cannot_be_read():
+    pixels = torch.full((1, 5, 2), 100.0)
+    layer = es.ECTLayer(2)
+    torch.compile(layer, fullgraph=True, backend="eager")(pixels)
+    torch.func.vmap(layer)(pixels[None])
+    layer.to("meta")(pixels.to("meta"))
+    assert not layer._is_checked or layer.weight.is_meta

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from numbers import Real
 from typing import Any
@@ -11,12 +12,16 @@ import torch
 from torch import Tensor, nn
 
 from .. import rotations
+from .._torch_internals import is_func_active, is_recording
 from .._validation import positive
-from ..complexes import Shape, as_complex
+from ..complexes import Complex, Shape, as_complex
 from ..complexes.normalize import DivideBy, Normalize
 from ..config import ECTConfig
 from ..grid import scale_of_step
 from ..variants import Variant
+
+SAMPLED = 1000  # vertices whose heights are compared with the thresholds
+FEW = 0.1  # share of heights between the thresholds: with fewer, curves are nearly constant
 
 
 class ECTLayer(nn.Module):
@@ -45,7 +50,8 @@ class ECTLayer(nn.Module):
             rotating the shapes. Random numbers come from torch's global generator, as in dropout.
         normalize: ``"unit_ball"`` centers each shape at its centroid, which does not depend on the mesh, and scales it to
             largest norm 1; ``"center"`` only centers it; ``"vertices"`` is the unit ball about the mean of the vertices, as in
-            the paper; ``None`` keeps the coordinates.
+            the paper; ``None`` keeps the coordinates. On the CPU, the first pass warns if they lie far beyond
+            the thresholds.
         divide_by: Divide the transform of each shape by its number of ``"vertices"`` or ``"simplices"`` (vertices included), or
             by its largest absolute value (``"peak"``). It never depends on another shape of the batch.
         variant: ``"ect"``, ``"sect"``, ``"superlevel"`` or ``"channels"`` (see :mod:`eulerscan.variants`).
@@ -69,6 +75,7 @@ class ECTLayer(nn.Module):
     weight: Tensor
     raw_thresholds: Tensor
     log_scale: Tensor
+    _is_checked = False  # whether the heights of the first shapes were compared with the thresholds
 
     def __init__(
         self,
@@ -167,10 +174,33 @@ class ECTLayer(nn.Module):
         if complex.dim != self.dim:
             raise ValueError(f"shape must have points of dimension {self.dim}, the dim of this layer, got {complex.dim}.")
         directions = self.directions
+        if not self._is_checked and not torch.compiler.is_compiling():
+            self._check_heights(complex, directions)
         if self.rotate_directions and self.training:
             with torch.autocast(directions.device.type, enabled=False):
                 directions = directions @ rotations.random(complex.num_complexes, self.dim).to(directions)
         return self.config.transform(complex, directions, self.thresholds, scale=self.scale)
+
+    @torch.no_grad()
+    def _check_heights(self, complex: Complex, directions: Tensor) -> None:
+        """Warn, once, if most heights lie beyond the thresholds. Not on a GPU, where the host would have to wait."""
+        points = complex.points
+        if type(points) not in (Tensor, nn.Parameter) or is_recording() or is_func_active():  # no values to read
+            return
+        self._is_checked = True
+        if self.config.normalize in ("unit_ball", "vertices") or not points.is_cpu or not self.weight.is_cpu or not len(points):
+            return
+        if self.config.normalize is not None:
+            points = complex.normalized(self.config.normalize).points
+        low, high = self.raw_thresholds.aminmax()
+        heights = points[:: -(-len(points) // SAMPLED)] @ directions.to(points).T
+        share = float(((low <= heights) & (heights <= high)).double().mean())
+        if share < FEW:
+            warnings.warn(
+                f"Only {share:.0%} of the heights of the points lie between the first threshold, {low:g}, and the last, "
+                f'{high:g}, so curves are nearly constant. Use normalize="unit_ball", or a larger radius.',
+                stacklevel=3,
+            )
 
     def extra_repr(self) -> str:
         learned = {name for name, _ in self.named_parameters(recurse=False)}
