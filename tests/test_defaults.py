@@ -11,15 +11,19 @@ import pytest
 import torch
 
 import eulerscan as es
+from eulerscan.cli.compare import compare
 from eulerscan.cli.distances import distances
+from eulerscan.cli.evidence import evidence
 from eulerscan.cli.explore import explore
 from eulerscan.cli.fit import fit
+from eulerscan.cli.local import local
 from eulerscan.cli.plot import plot
 from eulerscan.cli.transform import transform
+from eulerscan.convert import AddLocalECT
 from eulerscan.explorer import page
 from eulerscan.fitting import fit_points
 from eulerscan.grid import scale_of_step, soft_scale
-from eulerscan.nn import ECTLoss
+from eulerscan.nn import ECTLoss, LocalECT
 from eulerscan.nn.models import MODELS
 from eulerscan.plot.overview import draw_overview
 from eulerscan.training.config import ModelConfig
@@ -43,13 +47,23 @@ def columns() -> dict[str, dict[str, object]]:
         "fit_points": arguments(fit_points),
         "plot": vars(arguments(draw_overview)["config"]),
         "explore": vars(arguments(page)["config"]),
+        "compare": vars(arguments(es.analysis.compare)["config"]),
+        "evidence": vars(arguments(es.analysis.evidence)["config"]),
     }
     sklearn = pytest.importorskip("eulerscan.sklearn", reason="scikit-learn is not installed", exc_type=ImportError)
     return found | {"ECTTransformer": arguments(sklearn.ECTTransformer)}
 
 
-def table() -> tuple[list[str], dict[str, list[str]]]:
-    lines = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("|")]
+def local_columns() -> dict[str, dict[str, object]]:
+    """The same for the table of transforms at every vertex."""
+    names = {"local_ect": es.local_ect, "LocalECT": LocalECT, "AddLocalECT": AddLocalECT, "eulerscan_local": local}
+    return {name: arguments(function) for name, function in names.items()}
+
+
+def table(number: int = 0) -> tuple[list[str], dict[str, list[str]]]:
+    """The header and the rows of a table of the page."""
+    tables = re.findall(r"(?:^\|.*\n)+", PAGE.read_text("utf-8"), flags=re.MULTILINE)
+    lines = tables[number].splitlines()
     header, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
     return header[1:], {row[0].strip("`"): row[1:] for row in rows}
 
@@ -62,9 +76,16 @@ def test_the_table_has_a_row_for_every_option():
     assert list(table()[1]) == OPTIONS
 
 
-def test_every_cell_is_the_default_of_the_code():
-    header, rows = table()
-    known = columns()
+def test_the_table_of_neighborhoods_has_a_row_for_every_option():
+    grid = ["num_directions", "num_thresholds", "scale", "normalize"]
+    given = {"shape", "directions", "thresholds", "nodes"}
+    assert sorted(table(1)[1]) == sorted({*grid, *(set(arguments(es.local_ect)) - given)})
+
+
+@pytest.mark.parametrize(("number", "code_columns"), [(0, columns), (1, local_columns)])
+def test_every_cell_is_the_default_of_the_code(number, code_columns):
+    header, rows = table(number)
+    known = code_columns()
     names = [title.strip("`").replace(" ", "_") for title in header]
     assert sorted(names) == sorted(known)
     wrong = []
@@ -72,7 +93,8 @@ def test_every_cell_is_the_default_of_the_code():
         for name, cell in zip(names, cells, strict=True):
             code = re.match(r"`([^`]+)`(: |$)", cell)
             if code is None:
-                right = (cell == "–" or cell.startswith("fixed: ")) and option not in known[name]
+                absent = cell in ("–", "as `local_ect`") or cell.startswith("fixed: ")
+                right = absent and option not in known[name] and (cell[:2] != "as" or "options" in known[name])
             else:
                 right = option in known[name] and literal(code[1]) == known[name][option]
             if not right:
@@ -84,6 +106,8 @@ def test_commands_have_the_defaults_of_their_column():
     assert arguments(transform)["ect"] == arguments(distances)["ect"] == es.ECTConfig()
     assert arguments(plot)["ect"] == arguments(draw_overview)["config"]
     assert arguments(explore)["ect"] == arguments(page)["config"]
+    assert arguments(compare)["ect"] == arguments(es.analysis.compare)["config"]
+    assert arguments(evidence)["ect"] == arguments(es.analysis.evidence)["config"]
     for name in ("num_directions", "num_thresholds"):
         assert arguments(fit)[name] == arguments(fit_points)[name]
 
@@ -135,3 +159,12 @@ def test_a_fit_has_more_directions_in_space(dim, count, monkeypatch):
     monkeypatch.setattr(es.directions, "half_sphere", recorded)
     fit_points(torch.rand(5, dim), steps=1, num_thresholds=4, progress=False)
     assert asked == [count]
+
+
+def test_neighborhoods_have_one_or_two_hops():
+    path = es.Complex(torch.rand(5, 2), [torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])])
+    grid = es.directions.circle(3), es.thresholds(4)
+    assert torch.equal(es.local_ect(path, *grid), es.local_ect(path, *grid, hops=(1, 2)))
+    one, other = (LocalECT(2, hops=hops) for hops in (None, 1))
+    other.load_state_dict(one.state_dict())
+    assert torch.equal(one(path), other(path))
