@@ -1,6 +1,7 @@
 """Features, orientation, ordination, classification and mean shapes."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,9 +9,10 @@ import torch
 
 import eulerscan as es
 from eulerscan import rotations
-from eulerscan.analysis import compare, distance_matrix, fit_shape, mds, oriented, pca
+from eulerscan.analysis import compare, comparison, distance_matrix, fit_shape, mds, oriented, pca
 from eulerscan.analysis.features import centroid_sizes, feature_blocks, measure_weighted, rotation_invariant
 from eulerscan.convert import from_outline
+from eulerscan.nn.losses import laplacian_loss
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 from eulerscan.analysis.classification import classify  # noqa: E402
@@ -123,6 +125,31 @@ def test_blocks_of_shapes_are_in_one_fold():
     features = {"a": rng.normal(size=(10, 5))[specimen] + 0.01 * rng.normal(size=(100, 5))}
     assert classify(features, labels, repeats=1)["all"].accuracy > 0.95
     assert classify(features, labels, repeats=3, strata=specimen)["all"].accuracy < 0.8
+
+
+def test_one_shape_is_warped_to_the_means_and_extremes(monkeypatch):
+    monkeypatch.setattr(comparison, "fit_shape", partial(fit_shape, steps=60))
+    angle = torch.arange(24, dtype=torch.float64) * (2 * math.pi / 24)
+    widths = [0.40, 0.42, 0.44, 0.46, 0.60, 0.62, 0.64, 0.66]
+    shapes = from_outline([torch.stack([angle.cos(), width * angle.sin()], dim=1) for width in widths])
+    options = {"permutations": 9, "classification": False, "progress": False, "config": es.ECTConfig(24, 24)}
+    warps = compare(shapes, list("aaaabbbb"), **options).warps
+    names = ["mean of a", "mean of b", "mean of all shapes", *(f"axis {i}, {side}2 SD" for i in (1, 2) for side in "−+")]
+    assert [name.removesuffix(" (poor fit)") for name in warps] == names
+    first = next(iter(warps.values()))
+    assert all(torch.equal(warp.simplices[0], first.simplices[0]) for warp in warps.values())
+    heights = [float(warp.points[:, 1].max()) for warp in warps.values()][:3]
+    assert heights == pytest.approx([0.43, 0.63, 0.53], abs=0.05)
+
+
+def test_the_mean_of_smooth_outlines_is_smooth():
+    """Although the grid is coarse: a vertex between two heights may lie anywhere."""
+    angle = torch.arange(90, dtype=torch.float64) * (2 * math.pi / 90)
+    circle = torch.stack([angle.cos(), angle.sin()], dim=1)
+    lobed = [circle * (1 + depth * torch.cos(3 * angle))[:, None] for depth in (0.1, 0.15, 0.2, 0.25, 0.3)]
+    shapes, config = from_outline(lobed), es.ECTConfig(24, 24)
+    mean = fit_shape(config.transform(shapes).mean(dim=0), shapes[0], config)
+    assert laplacian_loss(mean) < 1.5 * laplacian_loss(shapes[2])
 
 
 def test_a_mean_shape_lies_between_its_shapes():

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +16,12 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 
 SMALL = ["--num-directions", "12", "--num-thresholds", "16", "--permutations", "99", "--folds", "3", "--quiet"]
+
+
+@pytest.fixture(autouse=True)
+def quick_fits(monkeypatch):
+    """How well mean shapes are fitted is another test."""
+    monkeypatch.setattr(comparison, "fit_shape", partial(comparison.fit_shape, steps=20))
 
 
 def run(*words) -> int:
@@ -62,6 +69,8 @@ def test_a_report_of_two_folders(tmp_path):
     files = {path.name for path in output.rglob("*") if path.is_file()}
     assert {"groups.png", "groups.pdf", "means.png", "confusion.pdf", "shapes.csv", "distances.csv", "pairwise.csv"} <= files
     assert not (output / ".stages").exists()
+    interactive = (output / "means.html").read_text("utf-8")
+    assert interactive.index('"mean of thin') < interactive.index('"mean of wide') < interactive.index('"mean of all shapes')
     assert len((output / "distances.csv").read_text("utf-8").splitlines()) == 13
 
 

@@ -341,17 +341,76 @@ def test_transforms_other_than_the_exact_one_are_rejected(option):
         page(torch.rand(5, 2), name="smooth", config=es.ECTConfig(**option))
 
 
-def test_evidence_is_shown_as_colors_with_its_null_beside_it(visit):
-    triangle = es.Complex(torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), [torch.tensor([[0], [1], [2]])]).closure()
+RED_AND_GRAY = """id => {
+    const canvas = document.getElementById(id), { width, height } = canvas;
+    const pixels = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+    let [red, gray] = [0, 0];
+    for (let i = 0; i < pixels.length; i += 4) {
+        if (pixels[i] > 2 * pixels[i + 1] && pixels[i] > 2 * pixels[i + 2]) red += 1;
+        else if (pixels[i] > 150 && pixels[i] < 230 && Math.abs(pixels[i] - pixels[i + 1]) < 10) gray += 1;
+    }
+    return [red / (width * height), gray / (width * height)];
+}"""
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_evidence_is_shown_as_colors_with_its_null_beside_it(dim, visit):
+    """A region in the plane has the colors on its outline: a vertex inside changes no curve."""
+    points = (torch.eye(3, dim) - 0.2) * torch.tensor([1.0, -1.0, 1.0])[:dim]  # facing the viewer
+    triangle = es.Complex(points, [torch.tensor([[0], [1], [2]])]).closure()
     colors = ColorMap(torch.full((3,), 5.0), torch.ones(3), 1.0, 5.0, "What the colors mean.")
     shown = visit(triangle, colors=colors)
     assert shown.inner_text("#legend-sentence") == "What the colors mean."
     assert (shown.inner_text("#legend-low"), shown.inner_text("#legend-high")) == ("1", "5")
-    middle = """id => { const c = document.getElementById(id); c.getContext("2d");
-        const d = c.getContext("2d").getImageData(0.45 * c.width, 0.55 * c.height, 1, 1).data; return [d[0], d[1], d[2]]; }"""
-    red, gray = shown.evaluate(middle, "shape"), shown.evaluate(middle, "null")
-    assert red[0] > 2 * red[1]
-    assert max(gray) - min(gray) < 30
+    red, gray = shown.evaluate(RED_AND_GRAY, "shape")
+    assert red > 0.01
+    assert (gray > 5 * red) if dim == 2 else (red > 5 * gray)
+    red, gray = shown.evaluate(RED_AND_GRAY, "null")
+    assert red == 0
+    assert gray > 0.01
+
+
+def ring(count: int = 12) -> es.Complex:
+    turn = torch.arange(count, dtype=torch.float64) * (2 * torch.pi / count)
+    edges = torch.stack([torch.arange(count), (torch.arange(count) + 1) % count])
+    return es.Complex(torch.stack([turn.cos(), 0.9 * turn.sin()], dim=1), [edges])
+
+
+@pytest.mark.parametrize("kind", ["ring", "mesh"])
+def test_a_slider_warps_the_shape_and_its_transform(kind, visit):
+    shape = (ring() if kind == "ring" else SHAPES["mesh"]()).normalized("center")
+    warps = {"as it is": shape, "narrow": shape.with_points(shape.points * torch.tensor([1.0, 0.4, 0.7][: shape.dim]))}
+    config = es.ECTConfig(24, 33, normalize="center")
+    shown = visit(shape, config=config, warps=warps)
+    assert shown.locator("#warp-from option").all_inner_texts() == ["as it is", "narrow"]
+    pictures, radius = [], 1.1 * float(shape.points.norm(dim=1).max())
+    for percent in (0, 50, 100):
+        shown.locator("#warp").fill(str(percent))
+        shown.wait_for_timeout(400)
+        settle(shown)
+        fraction = percent / 100
+        expected = shape.with_points((1 - fraction) * warps["as it is"].points + fraction * warps["narrow"].points)
+        points, transform = shown.evaluate("[Array.from(explorer.data.points), Array.from(explorer.data.transform)]")
+        torch.testing.assert_close(torch.tensor(points, dtype=torch.float64).reshape(-1, shape.dim), expected.points)
+        directions = image_directions(24, shape.dim, "z")
+        curves = es.ect(expected, directions, es.thresholds(33, radius, dtype=torch.float64))[0]
+        different = (torch.tensor(transform).reshape(24, 33) != curves).double().mean()
+        assert different < 0.01  # but for rounded heights on a threshold
+        pictures.append((shown.locator("#shape").screenshot(), shown.locator("#transform").screenshot()))
+    assert len({shape for shape, _ in pictures}) == len({transform for _, transform in pictures}) == 3
+    shown.locator("#warp-from").select_option("narrow")
+    shown.locator("#warp").fill("0")
+    shown.wait_for_timeout(400)
+    assert shown.locator("#shape").screenshot() == pictures[2][0]
+
+
+def test_a_page_without_warps_has_no_slider_for_them(visit):
+    assert not visit(ring()).is_visible("#warp")
+
+
+def test_warps_must_move_the_vertices_of_the_shape():
+    with pytest.raises(ValueError, match=r"warps must move the 12 vertices .* got \[5, 2\] in 'other'"):
+        page(ring(), name="ring", warps={"other": torch.rand(5, 2)})
 
 
 def test_a_page_without_colors_has_no_legend(visit):

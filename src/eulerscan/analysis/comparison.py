@@ -47,6 +47,7 @@ CONFIG = ECTConfig(num_directions=48, num_thresholds=48)
 MAX_MEANS = 12  # groups: more do not fit on a page
 MAX_VERTICES = 3000  # of a shape that is fitted
 EXTREMES = 2.0  # standard deviations from the mean along an axis
+POOR = 1.2  # a fit this many times as far from the wanted transform as the nearest shape says little
 
 
 class Extreme(NamedTuple):
@@ -78,6 +79,8 @@ class Comparison:
         ordination: Principal components of the transforms.
         means: A mean shape for each group, and ``means_fitted``: whether they are fitted, else the shape nearest to the mean.
         extremes: Shapes at two standard deviations from the mean along the first two principal components.
+        warps: One outline or mesh, warped to the mean of all shapes, of each group, and to the extremes, by name: the same
+            simplices at other places, for :func:`eulerscan.explorer.page`. Names say where the fit is poor.
         remarks: What a reader should know: groups of one shape, missing values, groups that differ in kind.
         strata: Block of each shape.
         permutations, seed: Of the tests.
@@ -101,6 +104,7 @@ class Comparison:
     means: dict[str, Complex]
     means_fitted: bool
     extremes: list[Extreme]
+    warps: dict[str, Complex]
     remarks: list[str]
     strata: tuple[str, ...] | None
     permutations: int
@@ -229,7 +233,7 @@ def compare(
         remarks.append("Fewer than three blocks cannot be cross-validated, so shapes were not classified.")
     repeats = num_repeats(len(classified))
     num_means = len(numbers) if means and len(numbers) <= MAX_MEANS else 0
-    total = 3 + classification * folds * repeats + num_means + 4
+    total = 3 + classification * folds * repeats + 2 * num_means + 9
     with closing(progress_bar(total, "comparing groups", hidden=not progress)) as bar:
         if align in ("pca", "best"):
             turned = stages("orientation", lambda: {"points": oriented(complex, align).points.numpy()})
@@ -275,12 +279,13 @@ def compare(
                 progress=lambda: bar.update(1),
             )
         plane = pca(transforms)
-        shown, extremes, fitted = {}, [], False
+        shown, extremes, warps, fitted = {}, [], {}, False
         if num_means:
             fitted = _can_fit(complex, config, align)
             shown = _means(complex, transforms, labels, config, fitted, stages, bar.update)
             if fitted:
                 extremes = _extremes(complex, plane, config, stages, bar.update)
+                warps = _warps(complex, transforms, labels, plane, config, stages, bar.update)
     return Comparison(
         shapes=complex,
         names=known_names,
@@ -300,6 +305,7 @@ def compare(
         means=shown,
         means_fitted=fitted,
         extremes=extremes,
+        warps=warps,
         remarks=remarks,
         strata=blocks,
         permutations=permutations,
@@ -474,12 +480,49 @@ def _extremes(
     found: list[Extreme] = []
     for axis in range(min(2, plane.scores.shape[1])):
         for deviations in (-EXTREMES, EXTREMES):
-            place = torch.zeros(plane.scores.shape[1], dtype=plane.scores.dtype)
-            place[axis] = deviations * plane.scores[:, axis].std()
+            place = _place(plane, axis, deviations)
             nearest = shapes[int((plane.scores - place).norm(dim=1).argmin())]
             fit = _fitted(plane.transform_at(place), nearest, config, stages, f"extreme-{axis}-{len(found)}")
             found.append(Extreme(axis, deviations, fit))
             done(1)
+    return found
+
+
+def _place(plane: Ordination, axis: int, deviations: float) -> Tensor:
+    """Coordinates of a place along an axis, so many standard deviations from the mean."""
+    place = torch.zeros(plane.scores.shape[1], dtype=plane.scores.dtype)
+    place[axis] = deviations * plane.scores[:, axis].std()
+    return place
+
+
+def _warps(
+    shapes: Complex,
+    transforms: Tensor,
+    labels: Sequence[str],
+    plane: Ordination,
+    config: ECTConfig,
+    stages: _Stages,
+    done: Callable[[int], object],
+) -> dict[str, Complex]:
+    """The shape nearest to the mean, fitted to the mean transform and from there to the others."""
+    mean = transforms.mean(dim=0)
+    nearest = shapes[int((transforms - mean).flatten(1).norm(dim=1).argmin())]
+    base = _fitted(mean, nearest, config, stages, "warp")
+    targets: dict[str, Tensor] = {}
+    for label in sorted(set(labels)):
+        targets[f"mean of {label}"] = transforms[[i for i, own in enumerate(labels) if own == label]].mean(dim=0)
+    targets["mean of all shapes"] = mean
+    for axis in range(min(2, plane.scores.shape[1])):
+        for deviations in (-EXTREMES, EXTREMES):
+            name = f"axis {axis + 1}, {'−' if deviations < 0 else '+'}{EXTREMES:g} SD"
+            targets[name] = plane.transform_at(_place(plane, axis, deviations))
+    found = {}
+    for number, (name, target) in enumerate(targets.items()):
+        fit = base if target is mean else _fitted(target, base, config, stages, f"warp-{number}")
+        away = float((config.transform(fit)[0] - target).norm())
+        poor = away > POOR * float((transforms - target).flatten(1).norm(dim=1).min())
+        found[name + " (poor fit)" * poor] = fit
+        done(1)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from ..fitting import TransformTarget, fit_points
 
 STEPS = 240
 EDGE_LENGTH = 0.05  # weight of the term that keeps the edges of a curve about as long as they are
+BENDING = 0.1  # weight of the term that makes neighbors on a curve move alike: a grid of heights says little about one vertex
 
 
 def fit_shape(values: Tensor, start: Shape, config: ECTConfig, *, steps: int = STEPS) -> Complex:
@@ -45,8 +47,31 @@ def fit_shape(values: Tensor, start: Shape, config: ECTConfig, *, steps: int = S
     if config.normalize is not None:
         template = template.normalized(config.normalize)
     target = TransformTarget(values.double(), config.directions(template.dim), config.thresholds(), config.scale)
-    edge_length = EDGE_LENGTH if template.rows == (2,) else 0.0
+    curve = template.rows == (2,) and bool(template.simplices[0].numel())
     with warnings.catch_warnings():
         # A template that is as good as any fit of it is the answer.
         warnings.filterwarnings("ignore", "The fit did not improve", RuntimeWarning)
-        return fit_points(target, start=template, steps=steps, restarts=1, edge_length=edge_length, progress=False).shape
+        return fit_points(
+            target,
+            start=template,
+            steps=steps,
+            restarts=1,
+            edge_length=EDGE_LENGTH if curve else 0.0,
+            extra_loss=_bending(template) if curve else None,
+            progress=False,
+        ).shape
+
+
+def _bending(template: Complex) -> Callable[[Complex], Tensor]:
+    """How differently neighbors move: distance of displacements from the mean of their neighbors, relative to edge lengths."""
+    ends = torch.cat([template.simplices[0], template.simplices[0].flip(0)], dim=1).long()
+    degree = torch.bincount(ends[0], minlength=len(template.points))
+    length = (template.points[ends[0]] - template.points[ends[1]]).square().sum(dim=1).mean().clamp(min=1e-12)
+
+    def bending(moved: Complex) -> Tensor:
+        displacements = moved.points - template.points
+        means = torch.zeros_like(displacements).index_add(0, ends[0], displacements[ends[1]]) / degree.clamp(min=1)[:, None]
+        loss: Tensor = BENDING * (displacements - means)[degree > 0].square().sum(dim=1).mean() / length
+        return loss
+
+    return bending

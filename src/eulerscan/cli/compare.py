@@ -21,6 +21,7 @@ from ..analysis.comparison import compare as compare_groups
 from ..analysis.evidence import MEANING, evidence
 from ..complexes import Complex
 from ..config import ECTConfig
+from ..explorer import write_page
 from ..io import Failure, Metadata, read_all, read_metadata
 from ..plot.evidence import draw_evidence
 from ..plot.report import summary, write_report
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Columns = Annotated[tuple[str, ...], arg(metavar="COLUMN ...", help_behavior_hint="(optional)")]
-STAGES = ".stages"
+STAGES, WARPS = ".stages", "means.html"
 MAX_NAMED = 4  # groups in a title
 
 
@@ -59,7 +60,8 @@ def compare(
 
     Groups are the subfolders, or the column --label of a table. The output folder gets report.html, results.json, tables and
     figures: tests by permutation (PERMANOVA, energy, PERMDISP, every pair of groups), principal components, mean shapes, and
-    nested cross-validated classification. An interrupted command resumes where it was.
+    nested cross-validated classification. means.html is an interactive page in which a slider warps a shape from the mean of
+    one group to that of another. An interrupted command resumes where it was.
     Files that cannot be read are reported and left out, and the exit code is then 1.
 
     Examples: `eulerscan compare skulls/ -o report/`,
@@ -149,11 +151,14 @@ def compare(
     extra = _evidence(found) if where else {}
     title = f"{', '.join(path.name or str(path) for path in files)}: comparison of {_listed(list(found.counts))}"
     page = write_report(found, output, title=title, failures=failures, command=_command(), extra=extra)
+    _write_warps(found, output / WARPS, title)
     shutil.rmtree(output / STAGES, ignore_errors=True)
     if not quiet:
         for line in (*summary(found), *(f"Note: {remark}" for remark in found.remarks)):
             print(line)
         print(f"{page}: report of {len(labels)} shapes in {len(found.counts)} groups")
+        if found.warps:
+            print(f"{output / WARPS}: interactive page of a shape that is warped between the means")
     return print_failures(failures)
 
 
@@ -212,6 +217,17 @@ def _evidence(found: Comparison) -> dict[str, tuple[str, Figure]]:
     picture = draw_evidence(where, middle, names=names)
     caption = f"Where the groups differ. {MEANING} Right: the same for permuted labels, to compare with."
     return {"evidence": (caption, picture)}
+
+
+def _write_warps(found: Comparison, path: Path, title: str) -> None:
+    """An interactive page of one shape that is warped to the means of the groups and the extremes, if they are fitted."""
+    warps = found.warps
+    shape = next(iter(warps.values()), None)
+    if shape is None or shape.dim not in (2, 3) or not shape.is_simplicial:
+        path.unlink(missing_ok=True)  # of an earlier report
+        return
+    config = ECTConfig(num_directions=180, num_thresholds=128, normalize=found.config.normalize)
+    write_page(shape, path, name=f"{title}, mean shapes", config=config, warps=warps)
 
 
 def _listed(groups: Sequence[str]) -> str:

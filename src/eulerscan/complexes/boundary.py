@@ -1,4 +1,4 @@
-"""The boundary of a solid: what is visible from outside."""
+"""The boundary of a shape: what is visible of a solid, and the outline of a region."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .complex import Complex
-from .simplices import faces, groups
+from .simplices import faces, groups, unique
 
 
 def outer_triangles(complex: Complex) -> Tensor:
@@ -25,6 +25,19 @@ def outer_triangles(complex: Complex) -> Tensor:
     if 4 not in levels:
         return torch.arange(triangles.shape[1])
     return (occurrences(triangles, faces(levels[4])) < 2).nonzero().squeeze(1)
+
+
+def outer_edges(complex: Complex) -> Tensor:
+    """``[2, n]``: the edges of fewer than two triangles: the outline of a shape in the plane, and what is not filled.
+
+    >>> square = Complex(torch.rand(4, 2), [torch.tensor([[0, 0], [1, 2], [2, 3]])]).closure()
+    >>> outer_edges(square).shape, square.counts
+    (torch.Size([2, 4]), (4, 5, 2))
+    """
+    levels = {rows: level.long() for rows, level in zip(complex.rows, complex.simplices, strict=True)}
+    sides = faces(levels[3]) if 3 in levels else torch.empty(2, 0, dtype=torch.int64)
+    edges = unique(torch.cat([levels.get(2, sides[:, :0]), sides], dim=1))
+    return edges[:, occurrences(edges, sides) < 2]
 
 
 def occurrences(simplices: Tensor, among: Tensor) -> Tensor:

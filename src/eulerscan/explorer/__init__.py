@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -23,7 +24,7 @@ from .._validation import check_choice
 from .._version import __version__
 from ..analysis.evidence import Evidence, legend
 from ..analysis.evidence import color_limits as evidence_limits
-from ..complexes import Complex, Shape, as_complex
+from ..complexes import Complex, Shape, as_complex, collate
 from ..complexes.boundary import occurrences, outer_triangles
 from ..complexes.normalize import Normalize
 from ..complexes.simplices import NAMES, faces
@@ -80,6 +81,7 @@ def page(
     config: ECTConfig = ECTConfig(num_directions=360, num_thresholds=128),  # noqa: B008
     up: Up = "z",
     colors: ColorMap | None = None,
+    warps: Mapping[str, Shape] | None = None,
 ) -> str:
     """HTML page to explore one shape in the plane or in space.
 
@@ -92,6 +94,8 @@ def page(
         up: The axis that points up, in space. No number depends on it.
         colors: Values of the vertices to show as colors, with their null beside them, such as
             :meth:`ColorMap.of_evidence`.
+        warps: The shape with its vertices at other places, by name, such as :attr:`eulerscan.analysis.Comparison.warps`. A
+            slider moves the vertices from one to another, and curve and transform follow.
 
     Example:
         >>> text = page(torch.rand(5, 2), name="five points")
@@ -99,7 +103,7 @@ def page(
         ('<!DOCTYPE html>', True)
     """
     name = name.encode("utf-8", "replace").decode()  # file names may contain surrogates
-    data = describe(shape, name=name, config=config, up=up, colors=colors)
+    data = describe(shape, name=name, config=config, up=up, colors=colors, warps=warps)
     folder = resources.files(__package__) / "page"
     parts = {
         "title": html.escape(f"{name} · eulerscan"),
@@ -115,7 +119,15 @@ def page(
 
 
 @torch.no_grad()
-def describe(shape: Shape, *, name: str, config: ECTConfig, up: Up = "z", colors: ColorMap | None = None) -> dict[str, Any]:
+def describe(
+    shape: Shape,
+    *,
+    name: str,
+    config: ECTConfig,
+    up: Up = "z",
+    colors: ColorMap | None = None,
+    warps: Mapping[str, Shape] | None = None,
+) -> dict[str, Any]:
     """The data of a page, JSON-serializable, with arrays in base64."""
     check_choice(up, "up", get_args(Up))
     if config != ECTConfig(config.num_directions, config.num_thresholds, config.radius, normalize=config.normalize):
@@ -123,11 +135,12 @@ def describe(shape: Shape, *, name: str, config: ECTConfig, up: Up = "z", colors
             f"config must be that of the exact transform (only grid, radius and normalize may be set), got {config}."
         )
     normalize, complex = config.normalize, _checked(shape).normalized(config.normalize)
-    config = replace(config.with_radius_of(complex), normalize=None)
+    warped = {name: _warped(other, name, complex).normalized(normalize) for name, other in (warps or {}).items()}
+    config = replace(config.with_radius_of(collate([complex, *warped.values()])), normalize=None)
     weights = complex.weights
     directions = image_directions(config.num_directions, complex.dim, up)
     axis = direction_axis(directions, up)
-    transform = config.transform(complex, directions)[0]
+    transforms = config.transform(collate([complex, *warped.values()]), directions)
     levels = [
         {
             "rows": rows,
@@ -146,16 +159,17 @@ def describe(shape: Shape, *, name: str, config: ECTConfig, up: Up = "z", colors
         "radius": config.radius,
         "weighted": weights is not None,
         "map": None if colors is None else colors.describe(len(complex.points)),
+        "warps": [{"name": name, "points": _encode(other.points, "float64")} for name, other in warped.items()],
         "points": _encode(complex.points, "float64"),
         "weights": None if weights is None else _encode(weights[0], "float64"),
         "levels": levels,
-        "drawn": {name: _encode(indices, "uint32") for name, indices in _drawn(complex).items()},
+        "drawn": {name: _encode(indices, "uint32") for name, indices in _drawn(complex, colors is not None).items()},
         "circle": _encode(spheres.circle(360, dtype=torch.float64), "float64"),
         "directions": _encode(directions, "float64"),
         "rows": {"ticks": axis.ticks, "labels": axis.tick_labels, "bounds": axis.bounds, "label": axis.label},
         "thresholds": _encode(config.thresholds(), "float64"),
-        "transform": _encode(transform, "float32"),
-        "limits": color_limits(transform.float()),  # as the page has them
+        "transform": _encode(transforms[0], "float32"),
+        "limits": color_limits(transforms.float()),  # as the page has them
     }
 
 
@@ -178,6 +192,16 @@ def _checked(shape: Shape) -> Complex:
     return complex.to("cpu", torch.float64)
 
 
+def _warped(shape: Shape, name: str, original: Complex) -> Complex:
+    complex = _checked(shape)
+    if complex.points.shape != original.points.shape:
+        raise ValueError(
+            f"warps must move the {len(original.points)} vertices of shape in dimension {original.dim}, got "
+            f"{list(complex.points.shape)} in {name!r}."
+        )
+    return original.with_points(complex.points)
+
+
 def _facts(complex: Complex, normalize: Normalize | None) -> str:
     names = ["vertices", *(NAMES.get(rows, f"{rows - 1}-simplices") for rows in complex.rows)]
     counts = [f"{n:,} {name}" for n, name in zip(complex.counts, names, strict=True)]
@@ -188,8 +212,11 @@ def _facts(complex: Complex, normalize: Normalize | None) -> str:
     return f"{', '.join(counts)}; {weighted}in {space}, {coordinates.get(normalize or '', 'in the units of the file')}"
 
 
-def _drawn(complex: Complex) -> dict[str, Tensor]:
-    """Indices of the simplices to draw: those that are no face of a drawn one, and edges and vertices if not too many."""
+def _drawn(complex: Complex, colored: bool) -> dict[str, Tensor]:
+    """Indices of the simplices to draw: those that are no face of a drawn one, and edges and vertices if not too many.
+
+    Of colored regions in the plane, edges are the outline: a vertex inside changes no curve.
+    """
     levels = dict(zip(complex.rows, complex.simplices, strict=True))
     none = torch.empty(2, 0, dtype=torch.int64)
     edges, triangles = levels.get(2, none).long(), levels.get(3, none.new_empty(3, 0)).long()
@@ -200,6 +227,9 @@ def _drawn(complex: Complex) -> dict[str, Tensor]:
     vertices = torch.arange(len(complex.points))
     if triangles.shape[1]:
         vertices = vertices[~covered]
+        if colored and complex.dim == 2:
+            outline = (occurrences(edges, faces(triangles)) < 2).nonzero().squeeze(1)
+            return {"vertices": vertices, "edges": outline, "triangles": visible}
         if complex.weights is not None or edges.shape[1] > _MAX_EDGES_ON_SURFACE:
             free_edges = (occurrences(edges, faces(triangles)) == 0).nonzero().squeeze(1)
             return {"vertices": vertices, "edges": free_edges, "triangles": visible}

@@ -11,7 +11,7 @@ from torch import Tensor
 from .._imports import require
 from ..analysis.evidence import MEANING, Evidence, color_limits
 from ..complexes import Complex
-from ..complexes.boundary import outer_triangles
+from ..complexes.boundary import outer_edges, outer_triangles
 from ..io.colors import SCALE
 from .figures import Up, figure, short_label
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIDE = 2.6  # inches of one shape
+INSIDE = "0.95"  # color of filled regions
 LIGHT = np.array([0.35, -0.55, 0.75]) / np.linalg.norm([0.35, -0.55, 0.75])
 
 
@@ -91,18 +92,23 @@ def _draw(ax: Any, complex: Complex, values: Tensor, mapping: Any, up: Up, turn:
         collection = require("mpl_toolkits.mplot3d.art3d", extra="plot").Poly3DCollection
         ax.add_collection(collection(corners, facecolors=shaded, edgecolors=shaded, linewidths=0.1, rasterized=True))
         ax.auto_scale_xyz(*points.T)
-    elif 3 in levels:
-        ax.tripcolor(*points.T, triangles, values.numpy(), shading="gouraud", cmap=mapping.cmap, norm=mapping.norm)
     else:
-        if 2 in levels:
+        edges, inside = levels.get(2), np.empty(0, dtype=np.int64)
+        if 3 in levels:  # a vertex inside of a region in the plane changes no curve: only its outline has evidence
+            region = require("matplotlib.collections", extra="plot").PolyCollection
+            ax.add_collection(region(points[triangles], facecolors=INSIDE, edgecolors=INSIDE, linewidths=0.3, rasterized=True))
+            edges = outer_edges(complex).numpy()
+            inside = np.setdiff1d(triangles, edges)
+        if edges is not None:
             name, module = (
                 ("Line3DCollection", "mpl_toolkits.mplot3d.art3d")
                 if complex.dim == 3
                 else ("LineCollection", "matplotlib.collections")
             )
             lines = getattr(require(module, extra="plot"), name)
-            ax.add_collection(lines(points[levels[2].T], colors=colors[levels[2]].mean(axis=0), linewidths=2))
-        ax.scatter(*points.T, c=colors, s=6, linewidths=0)
+            ax.add_collection(lines(points[edges.T], colors=colors[edges].mean(axis=0), linewidths=2.5))
+        shown = np.setdiff1d(np.arange(len(points)), inside)
+        ax.scatter(*points[shown].T, c=colors[shown], s=6, linewidths=0)
     if complex.dim == 3:
         ax.view_init(20, -60 + turn, vertical_axis=up)
         middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, np.ptp(points, axis=0).max() / 2 or 1.0

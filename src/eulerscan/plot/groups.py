@@ -13,6 +13,7 @@ from ..analysis.comparison import Comparison, Extreme
 from ..analysis.groups import Dispersion, PermutationTest
 from ..analysis.ordination import Ordination
 from ..complexes import Complex
+from ..complexes.boundary import outer_edges
 from .figures import CATEGORICAL, figure, new_axes, short_label
 from .shapes import plot_shape
 
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+LEGEND = 72  # characters of a row
 SIDES = 20  # shapes are drawn at this fraction of the extent of an ordination
+TICKS = 36  # characters below a box plot
+FEWEST = 5  # shapes of a group with an ellipse
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 ELLIPSE = 2.4477  # Mahalanobis radius that holds 95 % of a normal distribution in the plane
 
@@ -38,7 +42,7 @@ def plot_ordination(
     shapes: Complex | None = None,
     axes: tuple[int, int] = (0, 1),
 ) -> Axes:
-    """Plot the shapes as points in the plane of two axes, with an ellipse of 95 % for each group.
+    """Plot the shapes as points in the plane of two axes, with an ellipse of 95 % for each group of five shapes or more.
 
     Args:
         ordination: From :func:`~eulerscan.analysis.ordination.pca` or :func:`~eulerscan.analysis.ordination.mds`.
@@ -64,6 +68,8 @@ def plot_ordination(
         _draw_ellipse(ax, own, colors[kind])
         center = own.mean(axis=0)
         ax.scatter(center[0], center[1], color=colors[kind], marker="+", s=120, linewidths=2.5, zorder=4)
+        if len(kinds) > len(CATEGORICAL):  # which share colors
+            ax.annotate(short_label(kind), center, (3, 3), textcoords="offset points", fontsize=7, zorder=5)
     ax.autoscale_view()
     ax.set_aspect("equal", adjustable="datalim")
     if drawn and shapes is not None:
@@ -72,7 +78,7 @@ def plot_ordination(
             _draw_small(ax, shape, places[k], side, colors[groups[k]])
     share = [100 * float(ordination.explained[i]) for i in (first, second)]
     ax.set(xlabel=f"axis {first + 1} ({share[0]:.1f} %)", ylabel=f"axis {second + 1} ({share[1]:.1f} %)")
-    columns = min(4, len(kinds))
+    columns = max(1, min(4, len(kinds), LEGEND // (8 + max(len(short_label(kind)) for kind in kinds))))
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, frameon=False, fontsize=8)
     return ax
 
@@ -80,10 +86,11 @@ def plot_ordination(
 def plot_null(test: PermutationTest, ax: Axes | None = None, *, label: str = "pseudo-F") -> Axes:
     """Plot the statistic of a permutation test, and its distribution under permutation."""
     ax = ax or new_axes()
-    ax.hist(test.null, bins=min(40, max(5, len(test.null) // 10)), color="0.75", label="permuted labels")
-    ax.axvline(test.statistic, color=CATEGORICAL[5], linewidth=2, label=f"the shapes, p = {test.p:.3g}")
-    ax.set(xlabel=label, ylabel="number of permutations")
-    ax.legend(frameon=False, fontsize=8)
+    counts, _, _ = ax.hist(test.null, bins=min(40, max(5, len(test.null) // 10)), color="0.75", label="permuted labels")
+    top = 1.05 * float(np.max(counts))
+    ax.plot([test.statistic] * 2, [0, top], color=CATEGORICAL[5], linewidth=2, label=f"the shapes, p = {test.p:.3g}")
+    ax.set(xlabel=label, ylabel="number of permutations", ylim=(0, 1.35 * top))  # with room for the legend
+    ax.legend(loc="upper center", frameon=False, fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
@@ -96,8 +103,9 @@ def plot_dispersion(dispersion: Dispersion, groups: Sequence[str], ax: Axes | No
     boxes = ax.boxplot(values, widths=0.6, patch_artist=True, medianprops={"color": "black"}, flierprops={"markersize": 3})
     for box, kind in zip(boxes["boxes"], kinds, strict=True):
         box.set(facecolor=colors[kind], alpha=0.5)
-    long = max(map(len, kinds)) > 6 or len(kinds) > 6
-    ax.set_xticks(range(1, len(kinds) + 1), [short_label(kind) for kind in kinds], rotation=90 if long else 0, fontsize=8)
+    names = [short_label(kind) for kind in kinds]
+    long = len(names) * (2 + max(map(len, names))) > TICKS
+    ax.set_xticks(range(1, len(kinds) + 1), names, rotation=90 if long else 0, fontsize=8)
     ax.set(ylabel="distance to the center")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
@@ -109,11 +117,11 @@ def draw_comparison(found: Comparison) -> Figure:
     grid = picture.add_gridspec(2, 2, width_ratios=[1.9, 1])
     shapes = found.shapes if found.shapes.dim == 2 else None
     plot_ordination(found.ordination, found.groups, picture.add_subplot(grid[:, 0]), shapes=shapes)
-    plot_null(found.permanova, picture.add_subplot(grid[0, 1])).set_title("do the groups differ? (PERMANOVA)", fontsize=10)
+    plot_null(found.permanova, picture.add_subplot(grid[0, 1])).set_title("do the groups differ? (PERMANOVA)", fontsize=9)
     if found.dispersion is not None:
         test = found.dispersion.test
         spread = plot_dispersion(found.dispersion, found.groups, picture.add_subplot(grid[1, 1]))
-        spread.set_title(f"spread within the groups (p = {test.p:.3g})", fontsize=10)
+        spread.set_title(f"spread within groups (p = {test.p:.3g})", fontsize=9)
     return picture
 
 
@@ -124,22 +132,25 @@ def draw_means(found: Comparison) -> Figure:
     columns = number if number <= 6 else max(4, min(6, len(found.means)))
     rows = 0 if number <= 6 else -(-len(found.means) // columns)  # before the extremes, which else follow in the same row
     grid_rows = rows + -(-len(found.extremes) // columns) if rows else 1
-    picture = figure(1.9 * columns + 0.2, 2.15 * grid_rows + 0.2)
+    points = torch.cat([shape.points for shape in (*found.means.values(), *(extreme.shape for extreme in found.extremes))])
+    low, high = points.amin(dim=0), points.amax(dim=0)
+    middle, half = (low + high) / 2, 0.54 * (high - low).clamp(min=0.1 * float((high - low).max()))
+    box = list(zip((middle - half).tolist(), (middle + half).tolist(), strict=True))
+    projection = "3d" if len(box) == 3 else None
+    tall = 1.0 if projection else min(1.6, max(0.4, float(half[1] / half[0])))
+    picture = figure(1.9 * columns + 0.2, (1.9 * tall + 0.25) * grid_rows + 0.2)
     grid = picture.add_gridspec(grid_rows, columns)
-    shapes = [*found.means.values(), *(extreme.shape for extreme in found.extremes)]
-    reach = 1.05 * max(float(shape.points.abs().max()) for shape in shapes)
-    projection = "3d" if shapes[0].dim == 3 else None
     for i, (group, shape) in enumerate(found.means.items()):
         ax = picture.add_subplot(grid[i // columns, i % columns], projection=projection)
         if projection is None:
             for other, second in found.means.items():
                 if other != group:
                     _draw_small(ax, second, np.zeros(2), 1.0, "0.8", alpha=1.0, zorder=0)
-        _finish(plot_shape(shape, ax, color=colors[group], size=_size(shape)), reach, short_label(group))
+        _finish(plot_shape(shape, ax, color=colors[group], size=_size(shape)), box, short_label(group))
     for i, extreme in enumerate(found.extremes):
         place = rows * columns + i if rows else len(found.means) + i
         ax = picture.add_subplot(grid[place // columns, place % columns], projection=projection)
-        _finish(plot_shape(extreme.shape, ax, color="0.25", size=_size(extreme.shape)), reach, _title(extreme))
+        _finish(plot_shape(extreme.shape, ax, color="0.25", size=_size(extreme.shape)), box, _title(extreme))
     return picture
 
 
@@ -153,11 +164,11 @@ def _title(extreme: Extreme) -> str:
     return f"axis {extreme.axis + 1}, {sign}{abs(extreme.deviations):g} SD"
 
 
-def _finish(ax: Any, reach: float, title: str) -> None:
+def _finish(ax: Any, box: Sequence[tuple[float, float]], title: str) -> None:
     ax.set_title(title, fontsize=9)
-    ax.set(xlim=(-reach, reach), ylim=(-reach, reach))
-    if hasattr(ax, "set_zlim"):
-        ax.set_zlim(-reach, reach)
+    ax.set(**{f"{axis}lim": bounds for axis, bounds in zip("xyz", box, strict=False)})
+    if len(box) == 3:
+        ax.set_box_aspect([high - low for low, high in box], zoom=1.1)
     ax.set_axis_off()
 
 
@@ -165,26 +176,14 @@ def _draw_small(ax: Any, shape: Complex, place: Any, side: float, color: str, *,
     """A shape in the plane at a place, as lines or points."""
     points = shape.points.double().numpy() * side + place
     collections = require("matplotlib.collections", extra="plot")
-    edges = next((s.numpy() for s in shape.simplices if len(s) == 2 and s.numel()), None)
-    if edges is None:
+    edges = outer_edges(shape).numpy()  # the others would hide filled shapes
+    if not edges.size:
         ax.scatter(*points.T, color=color, s=2, linewidths=0, alpha=alpha, zorder=zorder)
     else:
-        if len(shape.rows) > 1:  # the edges of filled shapes would hide them
-            edges = _boundary(shape, edges)
-        lines = points[edges.T.astype(np.int64)]
+        lines = points[edges.T]
         ax.add_collection(
             collections.LineCollection(lines, colors=color, linewidths=0.8, alpha=alpha, zorder=zorder, rasterized=True)
         )
-
-
-def _boundary(shape: Complex, edges: Any) -> Any:
-    """The edges in one triangle, or in none."""
-    triangles = next(s for s in shape.simplices if len(s) == 3)
-    sides = torch.cat([triangles[[0, 1]], triangles[[1, 2]], triangles[[0, 2]]], dim=1).sort(dim=0).values.long()
-    tops = len(shape.points)
-    values, counts = np.unique(sides[0].numpy() * tops + sides[1].numpy(), return_counts=True)
-    low, high = np.sort(edges.astype(np.int64), axis=0)
-    return edges[:, ~np.isin(low * tops + high, values[counts > 1])]
 
 
 def _spread_out(places: Any, gap: float) -> list[int]:
@@ -198,7 +197,7 @@ def _spread_out(places: Any, gap: float) -> list[int]:
 
 
 def _draw_ellipse(ax: Any, places: Any, color: str) -> None:
-    if len(places) < 3:
+    if len(places) < FEWEST:
         return
     values, vectors = np.linalg.eigh(np.cov(places.T))
     width, height = 2 * ELLIPSE * np.sqrt(values.clip(min=0))

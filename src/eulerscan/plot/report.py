@@ -19,7 +19,7 @@ from ..analysis.comparison import Comparison
 from ..analysis.groups import PermutationTest
 from ..io import Failure
 from .figures import figure, save
-from .groups import draw_comparison, draw_means
+from .groups import FEWEST, draw_comparison, draw_means
 from .training import plot_confusion
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ def _page(
         _figure(
             images["groups"],
             f"Principal components of the transforms{', with shapes at their places' if shapes_drawn else ''}; crosses are "
-            "group means, ellipses hold 95 % of a normal distribution. Right: the statistic of the test under permuted labels, "
-            "and the distance of the shapes to the center of their group.",
+            f"group means, ellipses hold 95 % of a normal distribution (of groups of at least {FEWEST} shapes). Right: the "
+            "statistic of the test under permuted labels, and the distance of the shapes to the center of their group.",
         )
     )
     parts += ["<h2>Tests</h2>", _tests(found)]

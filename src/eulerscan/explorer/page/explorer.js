@@ -29,8 +29,9 @@ class Explorer {
     this.sweep = new Sweep(data.points, data.dim, data.levels, data.weights);
     this.stage = new Stage(element("shape"), data, this.sweep, data.map?.values);
     if (data.map) this.describeMap();
+    if (data.warps.length) this.describeWarps();
     this.image = transformImage(data.transform, data.directions.length / data.dim, data.thresholds.length, data.limits);
-    this.changed = { direction: true, height: true, view: true };
+    this.changed = { warp: data.warps.length > 0, direction: true, height: true, view: true };
     this.describe();
     this.listen();
     this.draw();
@@ -57,7 +58,8 @@ class Explorer {
     element("azimuth-label").textContent = this.inPlane ? "Direction" : "Azimuth";
     const colors = data.weighted && !data.map ? `color: weight, ${this.stage.weights.map((w) => number(w)).join(" (dark) to ")} (bright)` : "";
     const controls = this.inPlane ? "" : "drag or use the arrow keys to rotate, scroll to zoom";
-    element("shape-hint").textContent = [controls, colors].filter(Boolean).join("; ");
+    const warps = data.warps.length ? "the first slider warps the shape" : "";
+    element("shape-hint").textContent = [warps, controls, colors].filter(Boolean).join("; ");
     const { low, high, clipped } = this.image, beyond = clipped ? `; values from ${number(low)} to ${number(high)}` : "";
     element("transform-hint").textContent = `click to select direction and height${beyond}`;
     element("shape").classList.toggle("rotatable", !this.inPlane);
@@ -87,6 +89,37 @@ class Explorer {
     this.nullStage = new Stage(element("null"), this.data, this.sweep, map.null);
   }
 
+  // The shape with its vertices at other places, by name.
+  describeWarps() {
+    const { warps } = this.data, ends = [element("warp-from"), element("warp-to")];
+    element("warp-controls").hidden = false;
+    element("height").value = element("height").max; // the whole shape in full color
+    for (const end of ends) end.append(...warps.map(({ name }, i) => new Option(name, i)));
+    [ends[0].value, ends[1].value] = [0, Math.min(1, warps.length - 1)];
+    for (const control of [...ends, element("warp")]) control.addEventListener("input", () => this.change("warp", "direction", "view"));
+  }
+
+  // Move the vertices. All parts of the page share their coordinates.
+  warp() {
+    const { warps, points } = this.data, fraction = Number(element("warp").value) / 100;
+    const [from, to] = ["warp-from", "warp-to"].map((id) => warps[element(id).value]);
+    for (let i = 0; i < points.length; i++) points[i] = (1 - fraction) * from.points[i] + fraction * to.points[i];
+    element("warp").setAttribute("aria-valuetext", `${element("warp").value} % of the way from ${from.name} to ${to.name}`);
+    clearTimeout(this.pause);
+    this.pause = setTimeout(() => this.transform(), this.slowTransform ? 200 : 0); // of large shapes when the slider rests
+  }
+
+  // The transform of the warped shape, in all directions.
+  transform() {
+    const begin = performance.now(), { data, sweep } = this, { directions, dim, thresholds, transform } = data;
+    for (let i = 0; i < directions.length / dim; i++) {
+      transform.set(sweep.curve(directions.subarray(i * dim, (i + 1) * dim), thresholds), i * thresholds.length);
+    }
+    this.image = transformImage(transform, directions.length / dim, thresholds.length, data.limits);
+    this.slowTransform = performance.now() - begin > 30;
+    this.change("direction");
+  }
+
   change(...names) {
     if (!Object.values(this.changed).some(Boolean)) requestAnimationFrame(() => this.draw());
     for (const name of names) this.changed[name] = true;
@@ -94,7 +127,8 @@ class Explorer {
 
   draw() {
     const { direction, threshold, changed, data, sweep } = this;
-    this.changed = { direction: false, height: false, view: false };
+    this.changed = { warp: false, direction: false, height: false, view: false };
+    if (changed.warp) this.warp();
     if (changed.direction) {
       sweep.setDirection(direction);
       this.jumps = sweep.jumps();

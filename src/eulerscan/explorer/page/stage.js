@@ -15,6 +15,7 @@ class Stage {
   constructor(canvas, data, sweep, values = null) {
     Object.assign(this, { canvas, data, sweep, values, colored: data.weighted || values !== null, raster: new Raster(), buffer: document.createElement("canvas") });
     this.inPlane = data.dim === 2;
+    this.outlined = this.inPlane && values !== null && data.drawn.edges.length > 0; // the color of a region is that of its outline
     this.level = Object.fromEntries(sweep.levels.map((level, l) => [level.rows, { ...level, tops: sweep.tops[l] }]));
     const count = (rows) => this.level[rows]?.count ?? 0;
     this.firstEdge = 1 + sweep.size; // ids of the simplices: vertices from 1, then edges, then triangles
@@ -37,18 +38,22 @@ class Stage {
 
   // Center of the bounding box, and the largest distance from it.
   measure() {
-    const { points, dim, size } = this.sweep;
+    const { dim, size } = this.sweep, all = [this.sweep.points, ...this.data.warps.map((warp) => warp.points)];
     const low = new Array(dim).fill(Infinity), high = new Array(dim).fill(-Infinity);
-    for (let i = 0; i < points.length; i++) {
-      low[i % dim] = Math.min(low[i % dim], points[i]);
-      high[i % dim] = Math.max(high[i % dim], points[i]);
+    for (const points of all) {
+      for (let i = 0; i < points.length; i++) {
+        low[i % dim] = Math.min(low[i % dim], points[i]);
+        high[i % dim] = Math.max(high[i % dim], points[i]);
+      }
     }
     this.center = low.map((value, axis) => (value + high[axis]) / 2);
     let largest = 0;
-    for (let v = 0; v < size; v++) {
-      let square = 0;
-      for (let axis = 0; axis < dim; axis++) square += (points[v * dim + axis] - this.center[axis]) ** 2;
-      largest = Math.max(largest, square);
+    for (const points of all) {
+      for (let v = 0; v < size; v++) {
+        let square = 0;
+        for (let axis = 0; axis < dim; axis++) square += (points[v * dim + axis] - this.center[axis]) ** 2;
+        largest = Math.max(largest, square);
+      }
     }
     this.extent = Math.sqrt(largest) || 1;
   }
@@ -65,7 +70,7 @@ class Stage {
       const corners = (rows, i) => Array.from({ length: rows }, (_, k) => this.level[rows].vertices[k * this.level[rows].count + i]);
       for (const v of drawn.vertices) this.paint[1 + v] = tone(v);
       for (const e of drawn.edges) this.paint[this.firstEdge + e] = tone(...corners(2, e));
-      for (const t of drawn.triangles) this.paint[this.firstTriangle + t] = tone(...corners(3, t));
+      for (const t of drawn.triangles) this.paint[this.firstTriangle + t] = this.outlined ? flat : tone(...corners(3, t));
       return;
     }
     let low = Infinity, high = -Infinity;
@@ -151,7 +156,7 @@ class Stage {
     if (drawn.edges.length) {
       const { vertices, count } = this.level[2];
       for (const e of drawn.edges) {
-        raster.line(projected, 3 * vertices[e], 3 * vertices[count + e], firstEdge + e, (surface ? 0.6 : 1.5) * fine, nearer);
+        raster.line(projected, 3 * vertices[e], 3 * vertices[count + e], firstEdge + e, (surface ? (this.outlined ? 2.5 : 0.6) : 1.5) * fine, nearer);
       }
     }
     const radius = Math.min(4, Math.max(1.3, 60 / Math.sqrt(drawn.vertices.length))) * fine;
