@@ -46,6 +46,8 @@ def test_the_readme_runs(monkeypatch, tmp_path):
     assert namespace["logits"].shape == (8, 10)
     assert torch.equal(namespace["batch"].euler_characteristic(), torch.tensor([50, 1, 1]))
     assert (tmp_path / "digit.png").stat().st_size > 10_000
+    stated = re.search(r"accuracy  # ([\d.]+)", README)[1]
+    assert namespace["accuracy"] == pytest.approx(float(stated), abs=0.006)  # two of 359 digits
     assert namespace["sparse"].loss < 0.05 * namespace["sparse"].start_loss
 
 
