@@ -143,6 +143,17 @@ def test_bad_files_are_named_and_left_out(tmp_path, capsys):
     assert results(output)["groups"] == {"thin": 6, "wide": 6}
 
 
+def test_many_files_with_the_same_reason_are_one_line(tmp_path, capsys):
+    shapes = folder_of(tmp_path / "shapes", number=3)
+    for i in range(9):
+        (shapes / "wide" / f"constant{i}.csv").write_text("1,2\n1,2\n1,2\n", encoding="utf-8")
+    assert run(shapes, "--no-classify", "--no-means", "-o", tmp_path / "out") == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("skipped 9 files, ")
+    assert line.endswith("constant2.csv, ...: all points coincide.")
+    assert len(results(tmp_path / "out")["left_out"]) == 9
+
+
 def test_a_group_of_one_is_reported(tmp_path):
     shapes = folder_of(tmp_path / "shapes", widths=(0.4, 0.6, 0.9), number=5)
     for i in range(1, 5):
@@ -157,7 +168,11 @@ def test_a_group_of_one_is_reported(tmp_path):
 
 @pytest.mark.parametrize(
     ("change", "named"),
-    [("one group", "at least two groups"), ("dimensions", "same dimension"), ("flat", "No shape has a group")],
+    [
+        ("one group", "at least two groups"),
+        ("dimensions", "same dimension, got dimension 2 in 3, such as"),
+        ("flat", "No shape has a group"),
+    ],
 )
 def test_input_that_cannot_be_compared(tmp_path, capsys, change, named):
     shapes = folder_of(tmp_path / "shapes", widths=(0.4,) if change == "one group" else (0.4, 0.6), number=3)

@@ -320,7 +320,7 @@ def test_many_failures_are_listed_in_the_file(run, tmp_path):
     place = tmp_path / "shapes"
     place.mkdir()
     for i in range(30):
-        (place / f"{i:02}.csv").write_text("0,0\n" if i == 0 else "nothing\n")
+        (place / f"{i:02}.csv").write_text("0,0\n" if i == 0 else f"0,0\n1,word{i}\n")
     _, err = run("transform", place, "-o", tmp_path / "out", status=1)
     assert len(err.splitlines()) == 21
     assert "and 9 more" in err

@@ -34,6 +34,7 @@ def test_names_are_paths_or_file_names_with_or_without_extension(tmp_path):
         ("name,sex\na,f\n", ["old/a.ply", "new/a.ply"], "row 'a' belongs to both old/a.ply and new/a.ply"),
         ("name,sex\nz,f\n", ["a.ply"], r"column 'name' must hold the names of the shapes, such as 'a.ply', got 'z'"),
         ("name,species\na,f\n", ["a.ply"], "no column 'sex'. Its columns are species"),
+        ("name,Age,Sex\na,1,f\n", ["a.ply"], "no column 'sex'. Its columns are Age, Sex. Did you mean 'Sex'"),
         ("name,sex,sex\na,f,m\n", ["a.ply"], "got sex more than once"),
         ("name,sex\na\n", ["a.ply"], "row 2 must have 2 cells like the header, got 1"),
         ("name,sex\n", ["a.ply"], "got 1 lines"),

@@ -116,7 +116,8 @@ def compare(
         return print_failures(failures, done=0)
     if len(batches) > 1:
         listed = "; ".join(
-            f"{groups[names[b.positions[0]]]}: dimension {dim} in {paths[b.positions[0]]}" for dim, b in batches.items()
+            f"dimension {dim} in {len(b.positions)}, such as {paths[b.positions[0]]} of {groups[names[b.positions[0]]]}"
+            for dim, b in batches.items()
         )
         raise ValueError(f"All shapes must have points of the same dimension, got {listed}.")
     [(positions, shapes)] = batches.values()

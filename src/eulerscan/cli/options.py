@@ -20,6 +20,8 @@ from ..io.formats import IMAGE_EXTENSIONS
 from ..io.images import has_light_background
 from .help import OPTIONAL
 
+MAX_NAMED = 3  # files that are skipped for the same reason
+
 T = TypeVar("T")
 Maybe = Annotated[T | None, OPTIONAL]  # for arguments with default None
 Output = Annotated[Path, arg(aliases=["-o"])]
@@ -183,16 +185,28 @@ def warn_unusual_topology(euler: Sequence[tuple[str, int]]) -> None:
 def print_failures(failures: Sequence[Failure], *, done: int = 1, listed_in: Path | None = None) -> int:
     """Print the files that could not be read, and return the exit code: 1 for some, 2 if nothing was done.
 
+    Many files with the same reason are one line.
+
     Args:
         failures: The files.
         done: Number of shapes that were read.
-        listed_in: A file that lists all failures: only the first 20 are printed.
+        listed_in: A file that lists all failures: only the first 20 lines are printed.
     """
-    shown = failures if listed_in is None or not listed_in.exists() else failures[:20]
-    for failure in shown:
-        print(printable(f"skipped {failure.path}: {failure.reason}"), file=sys.stderr)
-    if len(shown) < len(failures):
-        print(f"and {len(failures) - len(shown)} more, all listed in {listed_in}", file=sys.stderr)
+    paths_of: dict[str, list[Path]] = {}
+    for failure in failures:
+        paths_of.setdefault(failure.reason, []).append(failure.path)
+    lines: list[tuple[int, str]] = []  # number of files, and text
+    for reason, paths in paths_of.items():
+        if len(paths) > MAX_NAMED:
+            named = ", ".join(map(str, paths[:MAX_NAMED]))
+            lines.append((len(paths), f"skipped {len(paths)} files, {named}, ...: {reason}"))
+        else:
+            lines += [(1, f"skipped {path}: {reason}") for path in paths]
+    shown = lines if listed_in is None or not listed_in.exists() else lines[:20]
+    for _, line in shown:
+        print(printable(line), file=sys.stderr)
+    if len(shown) < len(lines):
+        print(f"and {sum(count for count, _ in lines[20:])} more, all listed in {listed_in}", file=sys.stderr)
     if failures and not done:
         print("error: no readable shapes", file=sys.stderr)
         return 2

@@ -115,7 +115,9 @@ def read_labeled(
         batches, unread = read_all(paths, cache=cache, progress=bar, **options)
     failures += unread
     if len(batches) > 1:
-        found = " and ".join(f"{dim} in {paths[batch.positions[0]]}" for dim, batch in batches.items())
+        found = "; ".join(
+            f"{dim} in {len(batch.positions)}, such as {paths[batch.positions[0]]}" for dim, batch in batches.items()
+        )
         raise ValueError(f"All shapes must have points of the same dimension, got {found}.")
     positions, shapes = next(iter(batches.values())) if batches else ([], Complex(torch.zeros(0, 2)))
     return LabeledShapes(shapes, [class_of[names[i]] for i in positions], [paths[i] for i in positions], failures)

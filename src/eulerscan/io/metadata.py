@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,7 +40,10 @@ class Metadata(NamedTuple):
             shapes: Names of the shapes, as in :class:`~eulerscan.io.Listing`.
         """
         if name not in self.columns:
-            raise ValueError(f"{self.path}: table has no column {name!r}. Its columns are {', '.join(self.columns)}.")
+            lower = {column.lower(): column for column in self.columns}
+            near = difflib.get_close_matches(name.lower(), lower, n=1)
+            hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
+            raise ValueError(f"{self.path}: table has no column {name!r}. Its columns are {', '.join(self.columns)}.{hint}")
         found = self._match(shapes)
         cells = [self.rows[row][name] if row is not None else None for row in found]
         return [None if cell is None or cell.lower() in _MISSING else cell for cell in cells]
