@@ -275,3 +275,9 @@ def test_the_table_of_rooms_has_them_in_the_order_of_imports():
     rows = [line for line in text.splitlines() if line.startswith(("| core", "| input", "| learn", "| use"))]
     named = re.findall(r"`(\w+)/?`", " ".join(re.sub(r"\(.*?\)", "", row) for row in rows))
     assert named == [room for room in ROOMS if not room.startswith("_")]
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_has_a_text(page):
+    """Sphinx would put in the title of the page, but GitHub shows nothing."""
+    assert not re.findall(r"(?<!!)\[\]\([^)]*\)", page.read_text("utf-8"))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import eulerscan as es
 from eulerscan.convert import from_outline
@@ -63,3 +64,19 @@ def test_the_spectrum_over_directions_does_not_change_under_rotation():
     assert not torch.allclose(one, other, atol=0.1)
     torch.testing.assert_close(direction_spectrum(one), direction_spectrum(other), atol=1e-6, rtol=0)
     assert direction_spectrum(one).shape == (1, 13, 32)
+
+
+def test_the_option_outline_is_a_switch_for_points_and_a_word_for_images(tmp_path):
+    np.save(tmp_path / "points.npy", np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    Image.fromarray(np.pad(np.full((60, 60), 255, dtype=np.uint8), 4)).save(tmp_path / "mask.png")
+    assert es.read(tmp_path / "points.npy", outline=True).counts == (3, 3)
+    with pytest.raises(TypeError, match="outline must be True or False, got 'contour'"):
+        es.read(tmp_path / "points.npy", outline="contour")
+    with pytest.raises(ValueError, match="outline must be one of auto, contour, pixels, got True"):
+        es.read(tmp_path / "mask.png", outline=True)
+    smooth, squares = (es.read(tmp_path / "mask.png", **options) for options in ({}, {"outline": "pixels"}))
+    assert smooth.counts != squares.counts
+    assert es.read(tmp_path / "mask.png", outline="contour").counts == smooth.counts
+    boundary = es.read(tmp_path / "mask.png", outline="contour", filled=False)
+    assert boundary.max_dim == 1
+    assert boundary.euler_characteristic().item() == 0
