@@ -104,6 +104,15 @@ def test_the_version_is_in_one_place_and_the_others_follow():
     assert re.search(rf"^version: {re.escape(es.__version__)}$", (ROOT / "CITATION.cff").read_text("utf-8"), flags=re.MULTILINE)
 
 
+def test_the_paper_cites_every_reference_and_lists_what_it_cites():
+    paper, entries = ((ROOT / "paper" / name).read_text("utf-8") for name in ("paper.md", "paper.bib"))
+    listed = re.findall(r"^@\w+\{(\w+),$", entries, flags=re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert set(re.findall(r"@([a-z]+\d{4})", paper)) == set(listed)
+    for entry in re.split(r"^@", entries, flags=re.MULTILINE)[1:]:
+        assert {"title", "author", "year"} <= set(re.findall(r"^  (\w+) +=", entry, flags=re.MULTILINE)), entry
+
+
 def test_the_recipe_for_conda_asks_for_what_the_package_asks_for():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     recipe = (ROOT / "recipe" / "meta.yaml").read_text("utf-8")
