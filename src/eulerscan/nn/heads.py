@@ -33,6 +33,14 @@ def check_sizes(**layers: Sequence[int]) -> None:
             positive(size, f"each size in {name}")
 
 
+def halved(num_thresholds: int, times: int) -> int:
+    """Number of thresholds after convolutions that halve it, each."""
+    least = 2**times
+    if num_thresholds < least:
+        raise ValueError(f"layer must have at least {least} thresholds for {times} convolutions, got {num_thresholds}.")
+    return num_thresholds // least
+
+
 def check_rings(num_rings: int, num_directions: int) -> None:
     """Check that the rings have equally many directions."""
     if positive(num_directions, "num_directions") % positive(num_rings, "num_rings"):

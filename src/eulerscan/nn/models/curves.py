@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..heads import check_sizes, linear_blocks
+from ..heads import check_sizes, halved, linear_blocks
 from ..layers import ECTLayer
 from .classifier import Classifier, Preset
 
@@ -51,12 +51,7 @@ class ECTCurves(Classifier):
         directed: bool = False,
     ) -> None:
         check_sizes(channels=channels, hidden=hidden)
-        width = layer.config.num_thresholds // 2 ** len(channels)
-        if width < 1:
-            raise ValueError(
-                f"layer must have at least {2 ** len(channels)} thresholds for {len(channels)} convolutions, got "
-                f"{layer.config.num_thresholds}."
-            )
+        width = halved(layer.config.num_thresholds, len(channels))
         inputs = 2 * layer.num_channels
         blocks: list[nn.Module] = [CurveChannels(), nn.BatchNorm2d(inputs)]
         if directed:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ...directions import quadrature
 from ...harmonics import GUARD, degrees, harmonics, projection
-from ..heads import check_sizes, linear_blocks
+from ..heads import check_sizes, halved, linear_blocks
 from ..layers import ECTLayer
 from .classifier import Classifier, Preset
 from .curves import KERNEL, CurveChannels
@@ -64,12 +64,7 @@ class ECTHarmonics(Classifier):
         dropout: float = 0.3,
     ) -> None:
         check_sizes(channels=channels, hidden=hidden)
-        width = layer.config.num_thresholds // 2 ** len(channels)
-        if width < 1:
-            raise ValueError(
-                f"layer must have at least {2 ** len(channels)} thresholds for {len(channels)} convolutions, got "
-                f"{layer.config.num_thresholds}."
-            )
+        width = halved(layer.config.num_thresholds, len(channels))
         if layer.weight.requires_grad:
             raise ValueError("layer must have learn_directions=False, since learned directions are no quadrature.")
         inputs, dim = 2 * layer.num_channels, layer.dim
