@@ -35,7 +35,7 @@ def check_sizes(**layers: Sequence[int]) -> None:
 
 def halved(num_thresholds: int, times: int) -> int:
     """Number of thresholds after convolutions that halve it, each."""
-    least = 2**times
+    least = 1 << times
     if num_thresholds < least:
         raise ValueError(f"layer must have at least {least} thresholds for {times} convolutions, got {num_thresholds}.")
     return num_thresholds // least
