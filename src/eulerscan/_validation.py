@@ -93,7 +93,7 @@ def check_batch(batch: Tensor | None, num_complexes: int | None, points: Tensor)
     else:
         _check_integers("batch", batch, points)
         if batch.shape != (len(points),):
-            raise ValueError(f"batch must have one entry a point, shape [{len(points)}], got {list(batch.shape)}.")
+            raise ValueError(f"batch must have one entry per point, shape [{len(points)}], got {list(batch.shape)}.")
     low, high = (int(batch.min()), int(batch.max())) if len(batch) else (0, -1)
     num_complexes = high + 1 if num_complexes is None else num_complexes
     if num_complexes < 0:

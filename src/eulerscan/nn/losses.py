@@ -7,6 +7,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from .._validation import check_choice
 from ..complexes import Complex, Shape
 from ..complexes.normalize import DivideBy, Normalize
 from ..grid import soft_scale
@@ -38,7 +39,7 @@ class ECTLoss(nn.Module):
         normalize: ``"unit_ball"`` makes the loss invariant to position and size, ``"center"`` to position alone.
         norm: ``"squared"`` is the mean squared difference, ``"absolute"`` the mean of its absolute value,
             ``"largest"`` the largest absolute value.
-        reduction: Over the shapes of a batch: ``"mean"``, ``"sum"``, or ``"none"`` for one number a shape, ``[B]``.
+        reduction: Over the shapes of a batch: ``"mean"``, ``"sum"``, or ``"none"`` for one number per shape, ``[B]``.
         device, dtype: Of the directions and thresholds.
 
     Example:
@@ -69,9 +70,8 @@ class ECTLoss(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        for name, value, choices in (("norm", norm, get_args(Norm)), ("reduction", reduction, get_args(Reduction))):
-            if value not in choices:
-                raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
+        check_choice(norm, "norm", get_args(Norm))
+        check_choice(reduction, "reduction", get_args(Reduction))
         self.norm = norm
         self.reduction = reduction
         self.layer = ECTLayer(
@@ -147,7 +147,7 @@ def edge_length_loss(complex: Complex, lengths: Tensor) -> Tensor:
     """
     now = edge_lengths(complex)
     if lengths.shape != now.shape:
-        raise ValueError(f"lengths must have one entry an edge, shape {list(now.shape)}, got {list(lengths.shape)}.")
+        raise ValueError(f"lengths must have one entry per edge, shape {list(now.shape)}, got {list(lengths.shape)}.")
     measurable = lengths > 0
     change: Tensor = now[measurable] / lengths[measurable] - 1
     return change.square().sum() / max(1, len(change))
