@@ -96,7 +96,7 @@ def test_simplices_that_cross_complexes_are_named():
 @pytest.mark.parametrize(
     ("batch", "num_complexes", "error", "text"),
     [
-        (torch.zeros(5, dtype=torch.int64), None, ValueError, r"batch must have one entry a point, shape \[6\], got \[5\]"),
+        (torch.zeros(5, dtype=torch.int64), None, ValueError, r"batch must have one entry per point, shape \[6\], got \[5\]"),
         (torch.zeros(6), None, TypeError, "batch must hold integers, got torch.float32"),
         ([0] * 6, None, TypeError, "batch must be a torch.Tensor of integers, got list"),
         (torch.tensor([0, 0, 0, -1, 0, 0]), None, IndexError, "batch must hold numbers from 0.*got -1"),
@@ -116,8 +116,8 @@ def test_a_wrong_batch_is_named(batch, num_complexes, error, text):
     [
         ((None,), ValueError, r"1 entries of simplices \(2 in all.*got 1 entries"),
         (torch.ones(6), ValueError, r"got a tensor of shape \[6\]"),
-        ((torch.ones(5), None), ValueError, r"weights\[0\] must have one entry a simplex, shape \[6\], got \[5\]"),
-        ((None, torch.ones(6)), ValueError, r"weights\[1\] must have one entry a simplex, shape \[3\], got \[6\]"),
+        ((torch.ones(5), None), ValueError, r"weights\[0\] must have one entry per simplex, shape \[6\], got \[5\]"),
+        ((None, torch.ones(6)), ValueError, r"weights\[1\] must have one entry per simplex, shape \[3\], got \[6\]"),
         ((None, [1, 2, 3]), TypeError, r"weights\[1\] must be a torch.Tensor or None, got list"),
         ((None, torch.tensor([1.0, math.nan, 1.0])), ValueError, r"weights\[1\] must be finite.*got nan"),
         (
