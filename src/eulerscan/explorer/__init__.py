@@ -94,8 +94,9 @@ def page(
         up: The axis that points up, in space. No number depends on it.
         colors: Values of the vertices to show as colors, with their null beside them, such as
             :meth:`ColorMap.of_evidence`.
-        warps: The shape with its vertices at other places, by name, such as ``warps`` of a :class:`~eulerscan.analysis.Comparison`. A
-            slider moves the vertices from one to another, and curve and transform follow.
+        warps: The shape with its vertices at other places, by name, such as ``warps`` of a
+            :class:`~eulerscan.analysis.Comparison`. A slider moves the vertices from one to another, and curve and transform
+            follow.
 
     Example:
         >>> text = page(torch.rand(5, 2), name="five points")

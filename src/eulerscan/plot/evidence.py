@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from .._imports import require
@@ -55,7 +56,7 @@ def draw_evidence(
     if truth is not None:
         columns.insert(0, ("truth", truth.to(found.scores.dtype) * (high - low) + low))
     views = (0,) if complex.dim == 2 else (0, 180)
-    picture = figure(SIDE * len(columns) * len(views), SIDE * len(shapes) + 0.9)
+    picture = figure(SIDE * len(columns) * len(views), SIDE * _height(complex.select(shapes)) * len(shapes) + 0.9)
     spec = picture.add_gridspec(len(shapes), len(columns) * len(views))
     starts = complex.offsets[0].tolist()
     axes = []
@@ -75,6 +76,15 @@ def draw_evidence(
     bar = picture.colorbar(mapping, ax=axes, location="bottom", fraction=0.05, aspect=50, extend="both", shrink=0.7)
     bar.set_label(MEANING.replace(", relative", ",\nrelative"), fontsize=8)
     return picture
+
+
+def _height(shapes: Complex) -> float:
+    """Height of the drawings relative to their width: less for wide shapes in the plane."""
+    if shapes.dim == 3:
+        return 1.0
+    points = [shapes[i].points for i in range(len(shapes))]
+    sides = torch.stack([own.amax(dim=0) - own.amin(dim=0) for own in points])
+    return float((sides[:, 1] / sides[:, 0].clamp(min=1e-12)).clamp(0.4, 1.0).max())
 
 
 def _draw(ax: Any, complex: Complex, values: Tensor, mapping: Any, up: Up, turn: float) -> None:
