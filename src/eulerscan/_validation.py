@@ -228,7 +228,7 @@ def _check_weight(name: str, weights: Tensor, points: Tensor, count: int, what: 
     if not isinstance(weights, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor or None, got {type(weights).__name__}.")
     if weights.shape != (count,):
-        raise ValueError(f"{name} must have one entry a {what}, shape [{count}], got {list(weights.shape)}.{hint}")
+        raise ValueError(f"{name} must have one entry per {what}, shape [{count}], got {list(weights.shape)}.{hint}")
     if weights.device != points.device:
         raise ValueError(f"{name} must be on {points.device} like points, got {weights.device}.")
     if weights.is_complex():

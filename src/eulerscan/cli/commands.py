@@ -15,10 +15,7 @@ from .help import join_lines
 COMMANDS = {
     "data": ("data", "List the data sets, and prepare them."),
     "train": ("train", "Train and test a classifier of shapes."),
-    "evaluate": (
-        "predict",
-        "Print scores and confusion matrix of a trained model.",
-    ),
+    "evaluate": ("predict", "Print scores and confusion matrix of a trained model."),
     "predict": ("predict", "Predict the class of each file."),
     "fit": ("fit", "Fit a point cloud to the vertices of a shape, or deform one shape into another."),
     "plot": ("plot", "Draw shapes and their transforms, for a paper or a talk."),
