@@ -307,3 +307,19 @@ def test_heights_are_not_compared_where_values_cannot_be_read():
     torch.func.vmap(layer)(pixels[None])
     layer.to("meta")(pixels.to("meta"))
     assert not layer._is_checked or layer.weight.is_meta
+
+
+def test_the_check_of_heights_does_not_compile_a_layer_again():
+    layer, points = es.ECTLayer(2, 4, 5), torch.rand(3, 7, 2)
+    graphs = []
+
+    def backend(graph, example):
+        graphs.append(graph)
+        return graph
+
+    compiled = torch.compile(layer, fullgraph=True, backend=backend)
+    compiled(points)
+    layer(points)  # checks
+    assert layer._is_checked
+    compiled(points)
+    assert len(graphs) == 1

@@ -174,7 +174,7 @@ class ECTLayer(nn.Module):
         if complex.dim != self.dim:
             raise ValueError(f"shape must have points of dimension {self.dim}, the dim of this layer, got {complex.dim}.")
         directions = self.directions
-        if not self._is_checked and not torch.compiler.is_compiling():
+        if not torch.compiler.is_compiling() and not self._is_checked:  # in this order: programs need not guard the flag
             self._check_heights(complex, directions)
         if self.rotate_directions and self.training:
             with torch.autocast(directions.device.type, enabled=False):
