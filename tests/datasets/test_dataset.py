@@ -212,7 +212,7 @@ def test_a_loader_of_torch_geometric_works_with_the_layer():
     for shape, label in dataset:
         edges = shape.simplices[0].long()
         items.append(Data(pos=shape.points, edge_index=torch.cat([edges, edges.flip(0)], dim=1), y=torch.tensor([label])))
-    layer = es.ECTLayer(2, 4, 5)
+    layer = es.ECTLayer(2, 4, 5, radius=15.0)
     expected = layer(dataclasses.replace(dataset, shapes=unweighted(dataset.shapes)).shapes)
     found = [layer(batch) for batch in PygLoader(items, batch_size=4)]
     torch.testing.assert_close(torch.cat(found), expected)
