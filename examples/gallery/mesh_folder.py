@@ -2,8 +2,9 @@
 Classify meshes by folder
 =========================
 
-Every subfolder is a class. :func:`~eulerscan.training.auto` trains an SVM on the transform and networks, and keeps the
-best on validation shapes. ``eulerscan train --folder meshes/`` does the same from the command line.
+Every subfolder is a class. :func:`~eulerscan.training.auto` trains SVMs on the transform and networks, and keeps
+their ensemble, or one that is better on validation shapes. ``eulerscan train --folder meshes/`` does the same from the
+command line.
 """
 
 import tempfile

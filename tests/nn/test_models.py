@@ -7,6 +7,7 @@ from drawing import random_complex
 import eulerscan as es
 from eulerscan import directions
 from eulerscan.nn.models import ECTCNN, ECTMLP, ECTSVM, MODELS, ECTCurves, ECTDeepSets, ECTHarmonics, Ensemble
+from eulerscan.nn.models.ensemble import Calibration, calibrate
 from eulerscan.training.config import ModelConfig
 
 
@@ -149,6 +150,23 @@ def test_an_ensemble_gives_the_mean_of_the_probabilities(rng):
     torch.testing.assert_close(Ensemble(members[:1])(shapes).softmax(dim=1), members[0](shapes).softmax(dim=1))
     with pytest.raises(ValueError, match="members"):
         Ensemble([])
+    trusted = Ensemble(members[:2], [Calibration(2.0, 3.0), Calibration(1.0, 1.0)])
+    one, two = members[0](shapes), members[1](shapes)
+    wanted = 0.75 * (one / 2).softmax(dim=1) + 0.25 * two.softmax(dim=1)
+    torch.testing.assert_close(trusted(shapes).softmax(dim=1), wanted)
+    with pytest.raises(ValueError, match="calibrations must be 2 pairs of positive numbers"):
+        Ensemble(members[:2], [Calibration()])
+
+
+def test_a_calibration_makes_probabilities_as_sure_as_they_should_be():
+    labels = torch.zeros(1000, dtype=torch.int64)
+    logits = torch.where(torch.arange(1000)[:, None] < 800, torch.tensor([[50.0, 0.0]]), torch.tensor([[0.0, 50.0]]))
+    temperature, weight = calibrate(logits, labels)
+    sure = (logits / temperature).softmax(dim=1).amax(dim=1)
+    torch.testing.assert_close(sure, torch.full_like(sure, 0.8), rtol=0, atol=0.03)
+    few = calibrate(torch.tensor([[1.0, 0.0]] * 3), labels[:3])
+    assert torch.tensor([1 / few.temperature, 0.0]).softmax(dim=0)[0] < 0.95  # right about three of three is no certainty
+    assert weight < calibrate(torch.tensor([[1.0, 0.0]] * 1000), labels).weight <= 1
 
 
 def test_any_number_of_convolutions():

@@ -10,10 +10,13 @@ import torch
 from eulerscan.datasets import load
 from eulerscan.datasets.source import split_source
 from eulerscan.datasets.splits import fold
-from eulerscan.nn.models import ECTSVM
+from eulerscan.nn.models import ECTSVM, Ensemble
+from eulerscan.nn.models.ensemble import Calibration, calibrate
 from eulerscan.training import ModelConfig, RunConfig, TrainingConfig, loop, train
-from eulerscan.training.choice import auto, candidates, choose, majority
+from eulerscan.training.choice import Candidate, _decide, auto, candidates, choose, majority
+from eulerscan.training.config import EnsembleConfig
 from eulerscan.training.runs import load as load_run
+from eulerscan.training.runs import start
 
 SOURCE = {"name": "manifolds", "options": {"num_shapes": 40, "num_points": 30}}
 
@@ -41,15 +44,78 @@ def test_candidates_follow_from_the_data_and_keep_what_is_given(clouds):
     assert [name for name, _, _ in candidates(plane)] == ["svm", "svm-derivative", "svm-spectrum", "curves", "curves-invariant"]
 
 
-def test_the_best_on_validation_is_kept_as_a_run(clouds, tmp_path):
+def test_every_candidate_is_a_run_and_its_scores_are_listed(clouds, tmp_path):
     choice = choose(tmp_path / "seed-3", clouds, SOURCE, small(clouds))
-    best = max(score["validation"] for score in choice.scores.values())
-    assert choice.scores[choice.kept]["validation"] == best
+    assert list(choice.scores) == [*(candidate.name for candidate in small(clouds)), "ensemble"]
     assert json.loads((tmp_path / "seed-3" / "choice.json").read_text()) == choice._asdict()
-    model, config = load_run(tmp_path / "candidates" / f"seed-3-{choice.kept}")
-    assert config == RunConfig.of(clouds, SOURCE, *next(c[1:] for c in small(clouds) if c.name == choice.kept))
-    test = loop.evaluate(model, clouds, "test")
-    assert 100 * test.accuracy == pytest.approx(choice.scores[choice.kept]["test"])
+    for candidate in small(clouds):
+        model, config = load_run(tmp_path / "candidates" / f"seed-3-{candidate.name}")
+        assert config == RunConfig.of(clouds, SOURCE, candidate.model, candidate.training)
+        for split, name in (("val", "validation"), ("test", "test")):
+            assert 100 * loop.evaluate(model, clouds, split).accuracy == pytest.approx(choice.scores[candidate.name][name])
+
+
+def test_an_ensemble_is_a_run_whose_members_are_trained_again(clouds, tmp_path):
+    tried = [candidate for candidate in small(clouds) if candidate.name in ("svm-derivative", "curves")]
+    choice = choose(tmp_path / "seed-3", clouds, SOURCE, tried)
+    assert choice.kept == "ensemble"
+    model, config = load_run(tmp_path / "seed-3")
+    places = {candidate.model: load_run(tmp_path / "candidates" / f"seed-3-{candidate.name}")[0] for candidate in tried}
+    labels = clouds.labels[clouds.splits["val"]]
+    members = [places[member] for member in config.model.members]
+    scores = [choice.scores[candidate.name]["validation"] for candidate in tried]
+    assert config.model.members[0] == tried[scores.index(max(scores))].model  # the best one is first
+    calibrations = [calibrate(loop.predict(member, clouds, "val"), labels) for member in members]
+    assert [*map(Calibration, config.model.temperatures, config.model.weights)] == calibrations
+    before = loop.evaluate(Ensemble(members, calibrations), clouds, "test")
+    assert 100 * before.accuracy == pytest.approx(choice.scores["ensemble"]["test"])
+    whole = split_source(clouds, config.data)
+    assert not len(whole.splits["val"])
+    svm = next(number for number, member in enumerate(config.model.members) if member.model == "svm")
+    both = clouds.shapes[whole.splits["train"]], clouds.labels[whole.splits["train"]]
+    again = config.model.members[svm].build(3, 4).fit(*both)
+    assert torch.equal(model.members[svm].head.support, again.head.support)
+    assert json.loads((tmp_path / "seed-3" / "result.json").read_text())["model"] == "ensemble"
+
+
+def test_training_of_an_ensemble_resumes_to_the_bit_and_is_overwritten_as_a_whole(clouds, tmp_path, monkeypatch):
+    member = ModelConfig(model="curves", num_directions=8, num_thresholds=16, learn_directions=False)
+    config = EnsembleConfig((member, replace(member, directed=True)), (1.0, 0.5), (0.2, 0.8))
+    run = RunConfig.of(clouds, SOURCE, config, TrainingConfig(epochs=2))
+    start(tmp_path / "one", run, clouds)
+    whole, epoch, done = loop._epoch, loop._epoch, []
+
+    def killed(*arguments):
+        if len(done) == 3:  # in the last epoch of the second member
+            raise KeyboardInterrupt
+        done.append(1)
+        return epoch(*arguments)
+
+    monkeypatch.setattr(loop, "_epoch", killed)
+    with pytest.raises(KeyboardInterrupt):
+        start(tmp_path / "two", run, clouds)
+    monkeypatch.setattr(loop, "_epoch", whole)
+    start(tmp_path / "two", run, clouds, resume=True)
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two")]
+    assert weights[0] == weights[1]
+    start(tmp_path / "two", replace(run, training=TrainingConfig(epochs=1)), clouds, overwrite=True)
+    assert load_run(tmp_path / "two")[1].training.epochs == 1
+
+
+def test_a_candidate_is_kept_alone_if_it_is_better_by_more_than_a_standard_error():
+    names = ["good", *(f"bad-{number}" for number in range(6))]
+    tried = [Candidate(name, ModelConfig(model="svm"), TrainingConfig()) for name in names]
+    labels = torch.arange(100) % 2
+    right = torch.eye(2)[labels]
+    often = torch.where(torch.arange(100)[:, None] < 85, right, 1 - right)  # six against one, where they are wrong
+
+    def logits(part):
+        return {"val": {name: (right if name == "good" else often)[part] for name in names}}
+
+    assert _decide(tried, logits(slice(None)), labels).name == "good"
+    few = slice(79, 86)  # one shape of seven is no proof
+    assert _decide(tried, logits(few), labels[few]).name == "ensemble"
+    assert _decide(tried[:1], {"val": {"good": 1 - right}}, labels).name == "good"
 
 
 def test_the_one_that_is_kept_is_trained_again_on_validation_shapes(clouds, tmp_path):
@@ -76,9 +142,9 @@ def test_a_budget_shortens_networks_and_is_kept_when_resumed(clouds, tmp_path, m
     monkeypatch.setattr("eulerscan.training.choice.train", lambda *_, **__: SimpleNamespace(seconds_per_epoch=0.5))
     choice = choose(tmp_path / "seed-3", clouds, SOURCE, tried, budget=6.0)
     networks = ["curves", "curves-invariant"]
-    assert list(choice.scores) == ["svm", "svm-derivative", "svm-spectrum", *networks]
+    assert list(choice.scores) == ["svm", "svm-derivative", "svm-spectrum", *networks, "ensemble"]
     places = [tmp_path / "candidates" / f"seed-3-{name}" / "config.json" for name in networks]
-    assert [RunConfig.read(place).training.epochs for place in places] == [4, 6]  # 6 s / 3 and 6 s / 2
+    assert [RunConfig.read(place).training.epochs for place in places] == [3, 4]  # 6 s / 4 and 6 s / 3
     monkeypatch.setattr("eulerscan.training.runs.train", None)  # nothing is trained again
     assert choose(tmp_path / "seed-3", clouds, SOURCE, tried, budget=6.0, resume=True) == choice
 

@@ -61,7 +61,7 @@ def train(
     """Train and test a classifier of shapes.
 
     Without options, several classifiers are trained that fit the data: SVMs on the transform, and networks of convolutions
-    along its curves. The best one on validation shapes is kept, and trained again with these shapes.
+    along its curves. Their ensemble is kept, or one that is better on validation shapes, and trained again with these shapes.
 
     Examples: `eulerscan train --folder shapes/`, `eulerscan train letter-low --model cnn --preset 4k --seeds 5`.
     Distributed training: `torchrun --nproc-per-node 2 -m eulerscan train ...`

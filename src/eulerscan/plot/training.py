@@ -35,7 +35,7 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
     history = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     figures = {"confusion": draw_confusion(torch.tensor(result["confusion"]), config.classes)}
-    if config.model.model != "svm":  # which has no epochs
+    if config.model.model not in ("svm", "ensemble"):  # which have no epochs
         figures["training"] = figure(6, 3.5)
         plot_training(history, figures["training"].add_subplot())
     if config.dim in (2, 3):

@@ -6,8 +6,20 @@ evaluate(model, dataset, "test").accuracy
 
 from .augmentation import Augmentation
 from .choice import auto
-from .config import ModelConfig, RunConfig, TrainingConfig
-from .loop import Trained, evaluate, train
+from .config import EnsembleConfig, ModelConfig, RunConfig, TrainingConfig
+from .loop import Trained, evaluate, predict, train
 from .metrics import Metrics
 
-__all__ = ["Augmentation", "Metrics", "ModelConfig", "RunConfig", "Trained", "TrainingConfig", "auto", "evaluate", "train"]
+__all__ = [
+    "Augmentation",
+    "EnsembleConfig",
+    "Metrics",
+    "ModelConfig",
+    "RunConfig",
+    "Trained",
+    "TrainingConfig",
+    "auto",
+    "evaluate",
+    "predict",
+    "train",
+]

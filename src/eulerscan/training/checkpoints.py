@@ -158,8 +158,9 @@ def _load_state(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> Non
 
 
 def _check_shapes(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
-    if isinstance(model, ECTSVM):
-        model.resize(len(tensors.get("head.support", ())))  # known only after fitting
+    for name, module in model.named_modules():
+        if isinstance(module, ECTSVM):  # whose size is known only after fitting
+            module.resize(len(tensors.get(f"{name}.head.support".removeprefix("."), ())))
     expected = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
     found = {name: list(tensor.shape) for name, tensor in tensors.items()}
     for name in sorted({*expected, *found}):

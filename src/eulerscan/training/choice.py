@@ -1,4 +1,4 @@
-"""Choosing a classifier: candidates that fit the data, each trained as a run; the best on validation is kept."""
+"""Choosing a classifier: candidates that fit the data, each trained as a run, and their ensemble; validation decides."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from .._storage import replacing
 from ..datasets import Dataset
 from ..datasets.source import split_source
-from ..nn.models import Classifier
+from ..nn.models import Classifier, Ensemble
+from ..nn.models.ensemble import averaged, calibrate
 from . import distributed
-from .config import ModelConfig, RunConfig, TrainingConfig
-from .loop import train
-from .runs import check_folder, start
+from .config import EnsembleConfig, ModelConfig, RunConfig, TrainingConfig
+from .loop import predict, train
+from .runs import check_folder, load, start
 
 LARGEST_SVM = 8000  # training shapes; time and memory of an SVM grow with their square
 STEPS = 2000  # of a network, roughly
+ENSEMBLE = "ensemble"  # of all candidates
 
 
 class Candidate(NamedTuple):
-    """A classifier to try."""
+    """A classifier to try, or an ensemble of those that were tried."""
 
     name: str
-    model: ModelConfig
+    model: ModelConfig | EnsembleConfig
     training: TrainingConfig
 
 
@@ -81,7 +84,9 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
         if not fine.derivative:
             found.append(Candidate("svm-derivative", replace(fine, derivative=True), network))
         if dataset.shapes.dim in (2, 3) and not base.random_directions:
-            found.append(Candidate("svm-spectrum", replace(fine, spectrum=True), network))
+            free = dataset.shapes.dim == 3 and (model is None or model.num_directions is None)
+            spectrum = replace(fine, spectrum=True, num_directions=None if free else fine.num_directions)
+            found.append(Candidate("svm-spectrum", spectrum, network))
     for name, directed in (("curves", True), ("curves-invariant", False)):
         found.append(Candidate(name, replace(base, model="curves", directed=directed), network))
     return found
@@ -99,11 +104,12 @@ def choose(
     on_candidate: Callable[[str], None] | None = None,
     device: torch.device | None = None,
 ) -> Choice:
-    """Train all candidates, and train the one with the best accuracy on validation again as the run in ``folder``.
+    """Train all candidates. Train their ensemble, or the best of them, again as the run in ``folder``.
 
-    The last training is on training and validation shapes together, unless an epoch is selected by validation. Each candidate
-    is a run in ``folder.parent / "candidates"``. Resumed, finished ones are not repeated. ``choice.json`` in the folder lists
-    the scores. The test split is not used for the choice.
+    The ensemble is kept unless a single candidate is better on validation by more than a standard error. The last training is
+    on training and validation shapes together, unless an epoch is selected by validation. Each candidate is a run in
+    ``folder.parent / "candidates"``. Resumed, finished ones are not repeated. ``choice.json`` in the folder lists the scores.
+    The test split is not used for the choice.
 
     Args:
         budget: Seconds for everything. Networks get fewer epochs, or are left out; SVMs take as long as they need.
@@ -112,31 +118,42 @@ def choose(
     check_folder(folder, resume=resume, overwrite=overwrite)
     end = None if budget is None else time.monotonic() + budget
     is_made = resume and not overwrite and (folder / "config.json").exists()  # the choice: what was left out stays out
-    scores: dict[str, dict[str, float]] = {}
-    trained: dict[str, Candidate] = {}
+    trained: list[Candidate] = []
+    logits: dict[str, dict[str, Tensor]] = {"val": {}, "test": {}}
     for number, candidate in enumerate(tried):
         place = _place(folder, candidate.name)
-        if end is not None:
-            if is_made and scores and not (place / "config.json").exists():
-                continue
-            share = (end - time.monotonic()) / (len(tried) - number + 1)  # one for the last training
-            within = _within(candidate, dataset, share, None if overwrite else place, device)
-            if within is None and scores:
+        if not overwrite and (place / "config.json").exists():  # with the epochs that a budget allowed
+            epochs = RunConfig.read(place / "config.json").training.epochs
+            candidate = _with_epochs(candidate, min(epochs, candidate.training.epochs))
+        elif is_made and trained:
+            continue
+        elif end is not None and _is_network(candidate):
+            # The networks that are left, and all of them once more in the last training.
+            shares = sum(_is_network(other) for other in (*tried[number:], *tried))
+            within = _within(candidate, dataset, (end - time.monotonic()) / shares, device)
+            if within is None and trained:
                 continue
             candidate = within or _with_epochs(candidate, 1)
         if on_candidate is not None:
             on_candidate(candidate.name)
         config = RunConfig.of(dataset, source, candidate.model, candidate.training)
-        result = start(place, config, dataset, resume=resume or not overwrite, overwrite=overwrite, device=device)
-        scores[candidate.name] = {"validation": result["val_accuracy"], "test": result["test_accuracy"]}
-        trained[candidate.name] = candidate
-    kept = max(scores, key=lambda name: scores[name]["validation"])  # the first of equals
-    _, model, training = trained[kept]
-    if _refits(training):
+        start(place, config, dataset, resume=resume or not overwrite, overwrite=overwrite, device=device)
+        model, _ = load(place)
+        for split, found in logits.items():
+            found[candidate.name] = predict(model, dataset, split, num_points=candidate.training.num_points)
+        trained.append(candidate)
+    kept = _decide(trained, logits, dataset.labels[dataset.indices("val")].cpu())
+    scores = {
+        name: {"validation": _accuracy(found, dataset, "val"), "test": _accuracy(logits["test"][name], dataset, "test")}
+        for name, found in logits["val"].items()
+    }
+    if _refits(kept.training):
         source = source | {"refit": True}
     whole = split_source(dataset, source)
-    start(folder, RunConfig.of(whole, source, model, training), whole, resume=resume, overwrite=overwrite, device=device)
-    choice = Choice(scores, kept, _reasons(dataset, trained[kept], scores[kept]["validation"]))
+    start(
+        folder, RunConfig.of(whole, source, kept.model, kept.training), whole, resume=resume, overwrite=overwrite, device=device
+    )
+    choice = Choice(scores, kept.name, _reasons(dataset, kept, scores))
     if distributed.is_first():
         with replacing(folder / "choice.json") as partial:
             partial.write_text(json.dumps(choice._asdict(), indent=2) + "\n", encoding="utf-8")
@@ -146,8 +163,9 @@ def choose(
 
 def auto(
     dataset: Dataset, model: ModelConfig | None = None, training: TrainingConfig | None = None, *, progress: bool = True
-) -> Classifier:
-    """A classifier trained on a data set: the best of a few on its validation split, trained again with that split.
+) -> Classifier | Ensemble:
+    """A classifier trained on a data set: an ensemble of a few, or the best of them, as
+    :func:`~eulerscan.training.choice.choose` decides.
 
     Args:
         dataset: With the splits ``"train"`` and ``"val"``.
@@ -162,18 +180,42 @@ def auto(
         torch.Size([2, 4])
     """
     _check_validation(dataset)
-    best: tuple[float, Candidate, Classifier] | None = None
-    for candidate in candidates(dataset, model, training):
-        made = candidate.model.build(dataset.shapes.dim, len(dataset.classes), seed=candidate.training.seed)
-        score = train(made, dataset, candidate.training, progress=progress).history[-1]["val_accuracy"]
-        if best is None or score > best[0]:
-            best = score, candidate, made
-    assert best is not None
-    _, (_, config, settings), made = best
-    if _refits(settings):
-        made = config.build(dataset.shapes.dim, len(dataset.classes), seed=settings.seed)
-        train(made, split_source(dataset, {"options": {}, "refit": True}), settings, progress=progress)
-    return made.eval()
+    tried, logits = candidates(dataset, model, training), {}
+    for candidate in tried:
+        made = _built(candidate, dataset)
+        train(made, dataset, candidate.training, progress=progress)
+        logits[candidate.name] = predict(made, dataset, "val", num_points=candidate.training.num_points)
+    kept = _decide(tried, {"val": logits}, dataset.labels[dataset.indices("val")].cpu())
+    final = _built(kept, dataset)
+    whole = split_source(dataset, {"options": {}, "refit": True}) if _refits(kept.training) else dataset
+    train(final, whole, kept.training, progress=progress)
+    return final.eval()
+
+
+def _decide(trained: list[Candidate], logits: dict[str, dict[str, Tensor]], labels: Tensor) -> Candidate:
+    """The ensemble, unless a candidate is better by more than a standard error. Adds the logits of the ensemble to the others.
+
+    Args:
+        logits: For each split, those of each candidate.
+        labels: Of the validation split.
+    """
+
+    def right(name: str) -> Tensor:
+        return logits["val"][name].argmax(dim=1) == labels
+
+    ranked = sorted(trained, key=lambda candidate: int(right(candidate.name).sum()), reverse=True)  # the first of equals
+    best = ranked[0]
+    if len(ranked) == 1:
+        return best
+    calibrations = [calibrate(logits["val"][candidate.name], labels) for candidate in ranked]
+    for found in logits.values():
+        found[ENSEMBLE] = averaged([found[candidate.name] for candidate in ranked], calibrations)
+    lead = right(best.name).int() - right(ENSEMBLE).int()
+    if int(lead.sum()) > float(lead.abs().sum()) ** 0.5:
+        return best
+    members = tuple(candidate.model for candidate in ranked if isinstance(candidate.model, ModelConfig))
+    shortest = min((candidate.training for candidate in ranked), key=lambda training: training.epochs)
+    return Candidate(ENSEMBLE, EnsembleConfig(members, *zip(*calibrations, strict=True)), shortest)
 
 
 def majority(dataset: Dataset, split: str = "test") -> float:
@@ -192,20 +234,27 @@ def _completed(config: ModelConfig, **values: Any) -> ModelConfig:
     return replace(config, **{name: value for name, value in values.items() if getattr(config, name) is None})
 
 
-def _within(
-    candidate: Candidate, dataset: Dataset, seconds: float, place: Path | None, device: torch.device | None
-) -> Candidate | None:
-    """The candidate with as many epochs as the seconds allow, by the time of a first one; None if there is no time for any."""
-    if place is not None and (place / "config.json").exists():  # resumed: with the epochs that were chosen before
-        return _with_epochs(candidate, RunConfig.read(place / "config.json").training.epochs)
-    if candidate.model.model == "svm":
-        return candidate
+def _within(candidate: Candidate, dataset: Dataset, seconds: float, device: torch.device | None) -> Candidate | None:
+    """The network with as many epochs as the seconds allow, by the time of a first one; None if there is no time for any."""
     begin = time.monotonic()
-    model = candidate.model.build(dataset.shapes.dim, len(dataset.classes)).to(device or distributed.device())
+    model = _built(candidate, dataset).to(device or distributed.device())
     seconds_per_epoch = train(model, dataset, _with_epochs(candidate, 1).training, progress=False).seconds_per_epoch
     allowed = torch.tensor((seconds - (time.monotonic() - begin)) / seconds_per_epoch, dtype=torch.float64)
     epochs = int(distributed.all_reduce(allowed) / distributed.world_size())  # the same in every process
     return _with_epochs(candidate, min(epochs, candidate.training.epochs)) if epochs >= 1 else None
+
+
+def _is_network(candidate: Candidate) -> bool:
+    return candidate.model.model != "svm"
+
+
+def _built(candidate: Candidate, dataset: Dataset) -> Classifier | Ensemble:
+    return candidate.model.build(dataset.shapes.dim, len(dataset.classes), seed=candidate.training.seed)
+
+
+def _accuracy(logits: Tensor, dataset: Dataset, split: str) -> float:
+    """In percent."""
+    return 100 * float((logits.argmax(dim=1) == dataset.labels[dataset.indices(split)].cpu()).double().mean())
 
 
 def _refits(training: TrainingConfig) -> bool:
@@ -217,17 +266,27 @@ def _with_epochs(candidate: Candidate, epochs: int) -> Candidate:
     return candidate._replace(training=replace(candidate.training, epochs=epochs))
 
 
-def _reasons(dataset: Dataset, kept: Candidate, score: float) -> list[str]:
+def _reasons(dataset: Dataset, kept: Candidate, scores: dict[str, dict[str, float]]) -> list[str]:
     """Sentences about what was chosen, and why."""
-    count, model, training = len(dataset.indices("train")), kept.model, kept.training
+    shapes = f"{len(dataset.indices('val'))} validation shapes"
+    own = scores[kept.name]["validation"]
+    best = max((name for name in scores if name != ENSEMBLE), key=lambda name: scores[name]["validation"])
     space = {2: "in the plane", 3: "in space"}.get(dataset.shapes.dim, f"in {dataset.shapes.dim} dimensions")
-    reasons = [
-        f"kept {kept.name}: no other is better on {len(dataset.indices('val'))} validation shapes ({score:.1f} %)",
-        f"{model.num_directions} directions x {model.num_thresholds} thresholds, since the shapes are {space}",
-    ]
-    if model.model != "svm":
+    if isinstance(kept.model, EnsembleConfig):
+        members, others = kept.model.members, f"{best} alone {scores[best]['validation']:.1f} %"
+        reasons = [f"kept the ensemble of {len(members)} models: {own:.1f} % of {shapes}, {others}"]
+    else:
+        members, others = (kept.model,), f", the ensemble {scores[ENSEMBLE]['validation']:.1f} %" if ENSEMBLE in scores else ""
+        reasons = [f"kept {kept.name}: {own:.1f} % of {shapes}{others}"]
+    grids = {
+        member.build(dataset.shapes.dim, len(dataset.classes)).layer.config.shape(dataset.shapes.dim)[-2:] for member in members
+    }
+    listed = " and ".join(f"{directions} directions x {thresholds} thresholds" for directions, thresholds in sorted(grids))
+    reasons.append(f"{listed}, since the shapes are {space}")
+    if any(member.model != "svm" for member in members):
+        count, training = len(dataset.indices("train")), kept.training
         reasons.append(f"{training.epochs} epochs of batches of {training.batch_size}, since {count} shapes are for training")
-    if _refits(training):
+    if _refits(kept.training):
         reasons.append("then trained again on training and validation shapes together")
     return reasons
 

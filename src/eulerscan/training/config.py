@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import torch
 
@@ -25,8 +25,9 @@ from ..datasets import Dataset
 from ..grid import soft_scale
 from ..harmonics import GUARD, quadrature_degree
 from ..nn.layers import ECTLayer
-from ..nn.models import ECTCNN, MODELS, Classifier, ECTHarmonics
+from ..nn.models import ECTCNN, MODELS, Classifier, ECTHarmonics, Ensemble
 from ..nn.models.classifier import Preset
+from ..nn.models.ensemble import Calibration
 from .augmentation import Augmentation
 from .rng import seeded
 
@@ -205,6 +206,46 @@ class ModelConfig:
 
 
 @dataclass(frozen=True)
+class EnsembleConfig:
+    """Configuration of an ensemble: what its members are, and how much each is trusted.
+
+    Args:
+        members: Configurations of the models.
+        temperatures: What the logits of each are divided by.
+        weights: Weights of their probabilities.
+    """
+
+    members: tuple[ModelConfig, ...]
+    temperatures: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    model: ClassVar[str] = "ensemble"
+    preset: ClassVar[None] = None
+
+    @property
+    def max_dim(self) -> int | None:
+        return self.members[0].max_dim
+
+    def check(self) -> None:
+        """Raise for options that no data can make valid."""
+        sizes = [len(values) for values in (self.members, self.temperatures, self.weights)]
+        if not self.members or len(set(sizes)) > 1 or not min(*self.temperatures, *self.weights) > 0:
+            raise ValueError(f"members must have a positive temperature and weight each, got {sizes} of them.")
+        for member in self.members:
+            member.check()
+
+    def build(self, dim: int, num_classes: int, *, seed: int = 0) -> Ensemble:
+        """The ensemble, with initial weights of each member drawn from ``seed``."""
+        calibrations = [Calibration(*pair) for pair in zip(self.temperatures, self.weights, strict=True)]
+        return Ensemble([member.build(dim, num_classes, seed=seed) for member in self.members], calibrations)
+
+    def parameter_bounds(self, dim: int, num_classes: int) -> tuple[int, int]:
+        """A lower and an upper bound of the number of parameters, found without building the models."""
+        bounds = [member.parameter_bounds(dim, num_classes) for member in self.members]
+        return sum(least for least, _ in bounds), sum(most for _, most in bounds)
+
+
+@dataclass(frozen=True)
 class TrainingConfig:
     """Configuration of the training.
 
@@ -280,12 +321,14 @@ class RunConfig:
     classes: tuple[str, ...]
     fingerprint: str
     shape_dims: tuple[int, ...]
-    model: ModelConfig = field(default_factory=ModelConfig)
+    model: ModelConfig | EnsembleConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     version: str = __version__
 
     @classmethod
-    def of(cls, dataset: Dataset, source: dict[str, Any], model: ModelConfig, training: TrainingConfig) -> RunConfig:
+    def of(
+        cls, dataset: Dataset, source: dict[str, Any], model: ModelConfig | EnsembleConfig, training: TrainingConfig
+    ) -> RunConfig:
         """The configuration of a run on ``dataset``, which was loaded from ``source``."""
         shape_dims = _shape_dims(dataset.shapes[dataset.indices("train")])
         return cls(source, dataset.shapes.dim, dataset.classes, fingerprint(dataset), shape_dims, model, training)
@@ -355,8 +398,12 @@ def _from_json(cls: Any, values: Any, prefix: str) -> Any:
                 raise ValueError(f"{prefix}{name} is missing.")
             continue
         value = values[name]
+        if hint == ModelConfig | EnsembleConfig:
+            hint = EnsembleConfig if isinstance(value, dict) and "members" in value else ModelConfig
         if is_dataclass(hint):
             value = _from_json(hint, value, f"{prefix}{name}.")
+        elif hint == tuple[ModelConfig, ...] and isinstance(value, list):
+            value = [_from_json(ModelConfig, item, f"{prefix}{name}.{number}.") for number, item in enumerate(value)]
         elif not _fits(value, hint) or (value == math.inf and name != "scale"):
             raise ValueError(f"{prefix}{name} must be {getattr(hint, '__name__', hint)}, got {_shown(value)}.")
         arguments[name] = tuple(value) if isinstance(value, list) else value

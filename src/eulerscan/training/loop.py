@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from .._devices import has_float64
 from .._progress import progress_bar
 from ..complexes import Complex
 from ..datasets import Dataset
-from ..nn.models import ECTSVM, Classifier
+from ..nn.models import ECTSVM, Classifier, Ensemble
 from . import distributed
 from .checkpoints import Checkpoints, Epoch, save_model
 from .config import TrainingConfig
@@ -29,6 +29,7 @@ from .metrics import Metrics, confusion
 from .rng import generator, seeded
 
 ORDER, AUGMENTATION, DROPOUT = range(3)  # each has its own random numbers
+MEMBERS = "members"  # folder of an ensemble for their training
 MOST_FIXED = 2**28  # entries of transforms that are computed once: 1 GB
 
 
@@ -65,7 +66,8 @@ def train(
     statistics of the share of each process.
 
     Args:
-        model: Any module from a :class:`Complex` to logits ``[B, C]``.
+        model: Any module from a :class:`Complex` to logits ``[B, C]``. The members of an
+            :class:`~eulerscan.nn.models.Ensemble` are trained one by one.
         dataset: With the splits ``"train"`` and, to select an epoch, ``"val"``. No other split is used.
         config: See :class:`TrainingConfig`.
         folder: Folder for ``model.safetensors`` (the best epoch), ``training.safetensors`` (the last one, to resume from) and
@@ -78,6 +80,8 @@ def train(
         raise ValueError(f"The training split of {dataset.name} must not be empty.")
     if isinstance(model, ECTSVM):
         return _fit(model, dataset, config, folder)
+    if isinstance(model, Ensemble):
+        return _train_members(model, dataset, config, folder, progress)
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(learned, lr=config.learning_rate, weight_decay=config.weight_decay)
     checkpoints = Checkpoints(model, optimizer, config, folder)
@@ -124,22 +128,48 @@ def evaluate(
         num_points: Take only the first points of each cloud: the ``num_points`` of the :class:`TrainingConfig`.
         on_batch: Called with indices ``[n]`` and logits ``[n, C]`` of each batch of this process.
     """
-    device, num_classes = next(model.parameters()).device, len(dataset.classes)
+    num_classes, all_labels = len(dataset.classes), dataset.labels.cpu()
     total, counts = torch.zeros((), dtype=torch.float64), torch.zeros(num_classes, num_classes, dtype=torch.int64)
-    training = model.training
-    model.eval()
-    for indices in distributed.shard(dataset.indices(split)).split(batch_size):
-        shapes, labels = dataset.__getitems__(indices)
-        if num_points is not None:
-            shapes = shapes.subsample(num_points)
-        logits, labels = model(shapes.to(device)).cpu(), labels.cpu()
+    batches = distributed.shard(dataset.indices(split)).split(batch_size)
+    for indices, logits in zip(batches, _logits(model, dataset, batches, num_points), strict=True):
+        labels = all_labels[indices]
         total += nn.functional.cross_entropy(logits, labels, reduction="sum").double()
         counts += confusion(labels, logits.argmax(dim=1), num_classes)
         if on_batch is not None:
             on_batch(indices, logits)
-    model.train(training)
     counts, total = distributed.all_reduce(counts), distributed.all_reduce(total)
     return Metrics(counts, float(total) / max(1, int(counts.sum())))
+
+
+def predict(model: nn.Module, dataset: Dataset, split: str = "test", *, num_points: int | None = None) -> Tensor:
+    """Logits ``[B, C]`` of the shapes of one split, in its order. Every process computes all of them."""
+    found = list(_logits(model, dataset, dataset.indices(split).split(256), num_points))
+    return torch.cat([torch.zeros(0, len(dataset.classes)), *found])
+
+
+@torch.no_grad()
+def _logits(model: nn.Module, dataset: Dataset, batches: Sequence[Tensor], num_points: int | None) -> Iterator[Tensor]:
+    """Logits ``[n, C]`` of each batch of indices, on the CPU."""
+    device, training = next(model.parameters()).device, model.training
+    model.eval()
+    for indices in batches:
+        shapes, _ = dataset.__getitems__(indices)
+        if num_points is not None:
+            shapes = shapes.subsample(num_points)
+        yield model(shapes.to(device)).cpu()
+    model.train(training)
+
+
+def _train_members(model: Ensemble, dataset: Dataset, config: TrainingConfig, folder: Path | None, progress: bool) -> Trained:
+    """Train each member of an ensemble, in a folder of its own. The history is a single epoch."""
+    histories = []
+    for number, member in enumerate(model.members):
+        place = None if folder is None else folder / MEMBERS / str(number)
+        if place is not None:
+            place.mkdir(parents=True, exist_ok=True)
+        histories.append(train(member, dataset, config, place, progress=progress).history)
+    seconds = sum(epoch["seconds"] for history in histories for epoch in history)
+    return _finished(model, dataset, config, folder, seconds)
 
 
 def _fit(model: ECTSVM, dataset: Dataset, config: TrainingConfig, folder: Path | None) -> Trained:
@@ -150,7 +180,11 @@ def _fit(model: ECTSVM, dataset: Dataset, config: TrainingConfig, folder: Path |
         shapes = shapes.subsample(config.num_points)
     with seeded(config.seed, 1, DROPOUT):  # for rotate_directions
         model.fit(shapes, labels)
-    seconds = time.perf_counter() - begin
+    return _finished(model, dataset, config, folder, time.perf_counter() - begin)
+
+
+def _finished(model: nn.Module, dataset: Dataset, config: TrainingConfig, folder: Path | None, seconds: float) -> Trained:
+    """The single epoch of a model that is fitted at once, which is kept."""
     fitted = evaluate(model, dataset, "train", num_points=config.num_points)
     record: Epoch = {"epoch": 1, "loss": fitted.loss, "seconds": seconds}
     if len(dataset.splits.get("val", ())):

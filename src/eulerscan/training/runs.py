@@ -3,6 +3,7 @@
 config.json            the data, the model and the training
 model.safetensors      weights of the best epoch
 training.safetensors   checkpoint of the last epoch, to resume from
+members/               the same files for each member of an ensemble
 metrics.jsonl          one line per epoch
 result.json            scores on the test split, once the run is finished
 .lock                  process and host of a run that is being trained
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -22,11 +24,11 @@ import torch
 from .._storage import locked, replacing
 from .._version import __version__
 from ..datasets import Dataset
-from ..nn.models import Classifier
+from ..nn.models import Classifier, Ensemble
 from . import checkpoints, distributed
 from .checkpoints import Epoch
 from .config import RunConfig
-from .loop import Trained, evaluate, train
+from .loop import MEMBERS, Trained, evaluate, train
 from .metrics import Metrics
 
 LOCK = ".lock"
@@ -81,7 +83,7 @@ def start(
         return result
 
 
-def load(folder: Path) -> tuple[Classifier, RunConfig]:
+def load(folder: Path) -> tuple[Classifier | Ensemble, RunConfig]:
     """The trained model of a run, in evaluation mode, and its configuration."""
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is not a folder. A run is a folder that `eulerscan train` wrote.")
@@ -129,12 +131,13 @@ def _prepare(folder: Path, config: RunConfig, *, overwrite: bool) -> None:
         RunConfig.read(path)  # other programs have files of this name too
         for name in files:
             (folder / name).unlink(missing_ok=True)
+        shutil.rmtree(folder / MEMBERS, ignore_errors=True)
     elif path.exists() and not RunConfig.read(path).same_run(config):
         raise ValueError(f"{folder} holds a run with other settings, so it cannot be resumed with these. See {path}.")
     config.write(path)
 
 
-def _result(config: RunConfig, model: Classifier, trained: Trained, test: Metrics, folder: Path) -> dict[str, Any]:
+def _result(config: RunConfig, model: Classifier | Ensemble, trained: Trained, test: Metrics, folder: Path) -> dict[str, Any]:
     best = trained.history[trained.best_epoch - 1]
     return {
         "dataset": config.data.get("name", config.data.get("folder")),

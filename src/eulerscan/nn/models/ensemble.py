@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ...complexes import Shape, as_complex
+from ..layers import ECTLayer
+
+
+class Calibration(NamedTuple):
+    """How much a classifier is trusted.
+
+    Attributes:
+        temperature: What its logits are divided by, so that its probabilities are as sure as they should be.
+        weight: Weight of its probabilities.
+    """
+
+    temperature: float = 1.0
+    weight: float = 1.0
 
 
 class Ensemble(nn.Module):
-    """Trained classifiers whose probabilities are averaged, as logits.
+    """Classifiers whose probabilities are averaged, as logits.
 
     Args:
         members: Classifiers of the same classes, trained separately.
+        calibrations: How much each member is trusted, as :func:`~eulerscan.nn.models.ensemble.calibrate` finds it. Default: all
+            the same.
 
     Example:
         >>> from eulerscan import ECTLayer
@@ -25,14 +41,55 @@ class Ensemble(nn.Module):
         True
     """
 
-    def __init__(self, members: Sequence[nn.Module]) -> None:
+    def __init__(self, members: Sequence[nn.Module], calibrations: Sequence[Calibration] | None = None) -> None:
         super().__init__()
         if not members:
             raise ValueError("members must not be empty.")
         self.members = nn.ModuleList(members)
+        self.calibrations = [Calibration()] * len(members) if calibrations is None else list(calibrations)
+        if len(self.calibrations) != len(members) or not all(0 < x < math.inf for pair in self.calibrations for x in pair):
+            raise ValueError(
+                f"calibrations must be {len(members)} pairs of positive numbers, one for each member, got {self.calibrations}."
+            )
+
+    @property
+    def layer(self) -> ECTLayer:
+        """The transform of the first member."""
+        layer: ECTLayer = self.members[0].layer  # type: ignore[assignment]
+        return layer
+
+    @property
+    def num_parameters(self) -> int:
+        """Number of trainable parameters."""
+        return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)
 
     def forward(self, shape: Shape) -> Tensor:
         """Logits ``[B, num_classes]``."""
         complex = as_complex(shape)
-        votes = torch.stack([member(complex).log_softmax(dim=1) for member in self.members])
-        return votes.logsumexp(dim=0) - math.log(len(votes))
+        return averaged([member(complex) for member in self.members], self.calibrations)
+
+
+def averaged(logits: Sequence[Tensor], calibrations: Sequence[Calibration]) -> Tensor:
+    """Logits ``[B, num_classes]`` of an ensemble from those of its members."""
+    total = sum(calibration.weight for calibration in calibrations)
+    votes = [
+        (one / calibration.temperature).log_softmax(dim=1) + math.log(calibration.weight / total)
+        for one, calibration in zip(logits, calibrations, strict=True)
+    ]
+    return torch.stack(votes).logsumexp(dim=0)
+
+
+def calibrate(logits: Tensor, labels: Tensor) -> Calibration:
+    """The temperature of a classifier with the smallest cross entropy, and a weight that falls with that entropy.
+
+    The weight is the square of the geometric mean of the probabilities of the true classes. One more shape counts, of any
+    class: without it a classifier that is right about a few shapes would be infinitely sure.
+
+    Args:
+        logits: ``[B, num_classes]`` of shapes that the classifier was not trained on.
+        labels: Their classes ``[B]``.
+    """
+    factors, smoothing = torch.logspace(-2.5, 2.5, 101, dtype=torch.float64), 1 / (len(labels) + 1)
+    losses = [nn.functional.cross_entropy(logits.double() * factor, labels, label_smoothing=smoothing) for factor in factors]
+    least, best = torch.stack(losses).min(dim=0)
+    return Calibration(float(1 / factors[best]), math.exp(-2 * float(least)))
