@@ -133,8 +133,8 @@ def classification() -> tuple[list[str], list[list[str]], list[dict]]:
         record["EFD, best of three, and size"] = max(svm(np.hstack([f, size]), labels, repeats) for f in kinds.values())
         config = comparison._checked_config(shapes, list(labels), comparison.CONFIG, [])
         features = comparison._features(shapes, config, None)
-        candidates = comparison._candidates(features, use_size=True)
-        joined = features | {"size": size, "EFD": kinds[best]}
+        candidates = comparison._candidates(features, shapes.dim, use_size=True)
+        joined = comparison._balanced(features, shapes.dim) | {"size": size, "EFD": kinds[best]}
         candidates["shape, size and EFD"] = [(*one, "EFD") for one in candidates["shape and size"]]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -186,3 +186,16 @@ def test_missing_and_wrong_arguments_are_named():
         compare(shapes, list("aaabbb"), traits={"mass": [1, 2, None, 4, 5, 6]}, permutations=9, means=False, progress=False)
     with pytest.raises(ValueError, match="align"):
         compare(shapes, list("aaabbb"), align="procrustes")
+
+
+def test_a_block_that_is_named_twice_has_twice_the_weight():
+    """As if there were a copy of it."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 2
+    signal, noise = rng.normal(size=(60, 3)) + labels[:, None], rng.normal(size=(60, 3))
+    blocks = {"signal": signal, "noise": noise}
+    found = classify(blocks, labels, {"once": [("signal", "noise")], "twice": [("signal", "signal", "noise")]}, repeats=3)
+    assert found["twice"].chosen == found["once"].chosen == {"signal + noise": 15}
+    assert found["twice"].predictions != found["once"].predictions
+    again = classify(blocks | {"copy": signal}, labels, {"copy": [("signal", "copy", "noise")]}, repeats=3)["copy"]
+    assert again.predictions == found["twice"].predictions

@@ -84,9 +84,9 @@ def classify(
 ) -> dict[str, Classification]:
     """Nested cross-validation of support vector machines on one or several blocks of features.
 
-    The distance of two shapes is that of their standardized features, and blocks that are joined have the same weight. In each
-    fold, a second cross-validation within the training shapes alone chooses a candidate: the first one, unless another is
-    significantly better. So the choice does not make the accuracy too optimistic.
+    The distance of two shapes is that of their standardized features, and blocks that are joined have the same weight, or
+    twice that if they are named twice. In each fold, a second cross-validation within the training shapes alone chooses a
+    candidate: the first one, unless another is significantly better. So the choice does not make the accuracy too optimistic.
 
     Args:
         blocks: Features ``[N, ...]`` by name.
@@ -154,7 +154,7 @@ def classify(
                 found = compute() if stage is None else stage(name, compute)
             predicted[:, repeat, test] = found["predictions"]
             for i, sets in enumerate(candidates.values()):
-                best = " + ".join(sets[int(found["chosen"][i])])
+                best = " + ".join(dict.fromkeys(sets[int(found["chosen"][i])]))
                 chosen[i][best] = chosen[i].get(best, 0) + 1
                 accuracies[i].append(float((found["predictions"][i] == labels[test]).mean()))
             if progress is not None:

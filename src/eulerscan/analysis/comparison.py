@@ -258,8 +258,8 @@ def compare(
         bar.update(1)
         found: dict[str, Classification] = {}
         if classification:
-            candidates = _candidates(features, use_size and size is not None)
-            joined = {name: features[name][classified] for name in features}
+            candidates = _candidates(features, complex.dim, use_size and size is not None)
+            joined = {name: block[classified] for name, block in _balanced(features, complex.dim).items()}
             joined["size"] = logs.numpy()[classified, None]
             if traits:
                 joined["traits"] = _traits(traits, known_names)[classified]
@@ -381,16 +381,23 @@ def _features(shapes: Complex, config: ECTConfig, align: Alignment | None) -> di
     return {name: block.numpy() for name, block in used.items()}
 
 
-def _candidates(features: Mapping[str, Any], use_size: bool) -> dict[str, list[FeatureSet]]:
+def _balanced(features: Mapping[str, _Array], dim: int) -> dict[str, _Array]:
+    """Features for classification: of spectra the square roots, since few magnitudes are much larger than the others."""
+    spectra = {name for name in features if dim == 2 and name.startswith("invariant")}
+    return {name: np.sqrt(block) if name in spectra else block for name, block in features.items()}
+
+
+def _candidates(features: Mapping[str, Any], dim: int, use_size: bool) -> dict[str, list[FeatureSet]]:
     """Sets of features to choose from, the preferred one first.
 
     Corners and holes count in the transform however small they are, which is often noise: where there are other features it is
-    among the alternatives only.
+    among the alternatives only. Spectra in the plane have twice the weight of the features with orientation.
     """
     plain = tuple(name for name in features if not name.startswith("invariant"))
     invariant = tuple(name for name in features if name.startswith("invariant"))
     calm, calm_invariant = (tuple(name for name in names if "transform" not in name) or names for names in (plain, invariant))
-    sets = [one for one in dict.fromkeys((calm + calm_invariant, calm, calm_invariant, plain + invariant)) if one]
+    both = calm + calm_invariant * (2 if calm and dim == 2 else 1)
+    sets = [one for one in dict.fromkeys((both, calm, calm_invariant, plain + invariant)) if one]
     found = {"shape": sets}
     return found | {"shape and size": [(*one, "size") for one in sets] + sets[:1]} if use_size else found
 
