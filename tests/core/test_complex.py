@@ -282,7 +282,7 @@ def test_a_weighted_euler_characteristic_is_the_limit_of_the_transform():
 
 def test_a_complex_does_not_change():
     complex = mixture()[1]
-    with pytest.raises(AttributeError):
+    with pytest.raises(AttributeError, match="points cannot be set: a Complex is immutable"):
         complex.points = torch.rand(4, 3)
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 import torch
 from torch import Tensor
@@ -27,7 +26,6 @@ Extend = Literal["max", "min", "mean"]
 """The weight of a simplex, given the weights of its vertices."""
 
 
-@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Complex:
     """One or many embedded simplicial complexes: point clouds, graphs, meshes, or a mixture.
 
@@ -67,7 +65,7 @@ class Complex:
     """
 
     packed: Packed
-    _counts: tuple[int, ...] | None = None
+    _counts: tuple[int, ...] | None  # where they are known without a look at a device
 
     def __init__(
         self,
@@ -98,6 +96,9 @@ class Complex:
         object.__setattr__(complex, "packed", packed)
         object.__setattr__(complex, "_counts", counts)
         return complex
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"{name} cannot be set: a Complex is immutable. with_points() makes another one.")
 
     @property
     def points(self) -> Tensor:
@@ -250,7 +251,8 @@ class Complex:
             lambda x: x.to(device=device, dtype=dtype, non_blocking=non_blocking),
             lambda x: x.to(device=device, non_blocking=non_blocking),  # indices keep their dtype
         )
-        return Complex.from_packed(packed, self._counts if device is None or not self.points.is_cpu else self.counts)
+        leaves_cpu = self.points.is_cpu and not packed.points.is_cpu  # the last chance to count without waiting for a device
+        return Complex.from_packed(packed, self.counts if leaves_cpu else self._counts)
 
     def cpu(self) -> Complex:
         """Move to the CPU."""
@@ -263,7 +265,7 @@ class Complex:
 
     def pin_memory(self) -> Complex:
         """A copy in pinned memory, for ``DataLoader(pin_memory=True)``."""
-        return Complex.from_packed(self.packed.map(Tensor.pin_memory, Tensor.pin_memory), self.counts)
+        return Complex.from_packed(self.packed.map(Tensor.pin_memory, Tensor.pin_memory), self._counts)
 
     def normalized(self, normalize: Normalize | None = "unit_ball") -> Complex:
         """Each complex moved to the unit ball, or only centered; no complex depends on another one of the batch.
