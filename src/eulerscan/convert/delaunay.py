@@ -12,7 +12,7 @@ from .._imports import require
 from .._validation import as_tensor, check_bool, check_points
 from ..complexes import Complex
 from ..complexes.filtration import Filtration, Values
-from ..complexes.simplices import faces, unique
+from ..complexes.simplices import faces, groups
 
 _Array = np.ndarray[Any, Any]
 _SLACK = 1e-9  # circumradii of slivers are less accurate than the points
@@ -108,10 +108,12 @@ def _faces_of(coordinates: _Array, cells: _Array, values: _Array, noise: float) 
     A face appears at the radius of its smallest sphere, unless a vertex of a cell is inside: then with the first of its cells.
     """
     rows, count = cells.shape
-    below = unique(faces(torch.from_numpy(cells))).numpy()
+    columns = faces(torch.from_numpy(cells)).sort(dim=0).values.numpy()
+    position = groups(torch.from_numpy(columns)).numpy()  # [rows * count], by omitted row
+    below = np.empty((rows - 1, position.max(initial=-1) + 1), columns.dtype)
+    below[:, position] = columns
     if rows == 2:
         return below, np.zeros(below.shape[1])
-    position = _positions(below, faces(torch.from_numpy(cells)).numpy())  # [rows * count], by omitted row
     opposite, owner = cells.reshape(-1), np.tile(np.arange(count), rows)
     center, radius = _circumspheres(coordinates, below)
     distance = np.linalg.norm(coordinates[opposite] - center[position], axis=1)
@@ -122,19 +124,6 @@ def _faces_of(coordinates: _Array, cells: _Array, values: _Array, noise: float) 
     hidden[position[inside]] = True
     # Never later than one of its cells, despite rounding.
     return below, np.where(hidden, first, np.minimum(first, radius))
-
-
-def _positions(sorted_columns: _Array, columns: _Array) -> _Array:
-    """Index of each column in ``sorted_columns``, which are in lexicographic order with ascending entries."""
-    base = int(columns.max(initial=0)) + 1
-    if base ** len(columns) >= 2**63:
-        both = np.concatenate([sorted_columns, np.sort(columns, axis=0)], axis=1)
-        inverse = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
-        return inverse[sorted_columns.shape[1] :]
-    keys = [np.zeros(c.shape[1], np.int64) for c in (sorted_columns, columns)]
-    for one, other in zip(sorted_columns, np.sort(columns, axis=0), strict=True):
-        keys = [keys[0] * base + one, keys[1] * base + other]
-    return np.searchsorted(keys[0], keys[1])
 
 
 def _circumspheres(coordinates: _Array, cells: _Array) -> tuple[_Array, _Array]:
