@@ -13,7 +13,17 @@ from torch import Tensor
 
 from ._validation import ascending_error, check_bool, check_choice
 from .complexes import Complex, Shape, as_complex
-from .complexes.filtration import Monotone, Values, cells_as_points, check_levels, check_values, monotone_values
+from .complexes.filtration import (
+    Monotone,
+    Values,
+    cells_as_points,
+    check_levels,
+    check_numbers,
+    check_values,
+    count_cells,
+    monotone_values,
+)
+from .complexes.packed import Packed
 from .kernels import operation
 
 _NUMBERS = (float, int, Real)  # Real last: it includes the others, but is slow to check
@@ -93,7 +103,8 @@ def ecc(
         shape: A :class:`Complex`, or anything :func:`as_complex` understands. Its coordinates do not count.
         values: Of the vertices, ``[V]``, or ``[V, T]`` for T filtrations, in the order of ``shape.points``. Or a tuple of such
             tensors: of the vertices, then of the cells of each level, in the order of ``shape.simplices``. Infinite values are
-            allowed: a cell with value ``inf`` never appears.
+            allowed: a cell with value ``inf`` never appears. NaN raises a ``ValueError`` on the CPU; on a GPU it makes its
+            curve NaN.
         thresholds: Ascending values, ``[H]``.
         scale: As in :func:`ect`.
         superlevel: Sweep downward: the part whose value is at least ``thresholds[j]``. Values of the vertices make an
@@ -119,26 +130,42 @@ def ecc(
     _warn_of_missing_faces(complex)
     if superlevel:
         thresholds = downward(thresholds)
-    cloud, packed = None, complex.packed
     if isinstance(values, tuple | list):
         levels = check_levels(values, complex)
         if not isinstance(values, Values):
             levels = monotone_values(complex, levels, monotone, superlevel=superlevel)
         levels = [-level for level in levels] if superlevel else levels
-        cloud = cells_as_points(complex, levels, exact=not isinstance(scale, Tensor) and scale == math.inf)
-        packed, dtypes = cloud.packed, {thresholds.dtype, *(level.dtype for level in levels)}
+        curves = _of_levels(complex, levels, thresholds, scale)
     else:
-        heights = check_values(values, complex, "values", len(packed.points), "vertex")
-        packed, dtypes = packed._replace(points=-heights if superlevel else heights), {thresholds.dtype, heights.dtype}
-    dtype = torch.float64 if torch.float64 in (*dtypes, packed.points.dtype) else torch.float32
+        heights = check_values(values, complex, "values", len(complex.points), "vertex")
+        # The exact kernel has curves for infinite values and NaN for NaN, so that values need not be read before.
+        is_read = len(thresholds) > 0 and _is_exact(scale) and operation.is_immediate(thresholds, heights)
+        heights = heights if is_read else check_numbers(heights, "values")
+        curves = _of_heights(complex.packed._replace(points=-heights if superlevel else heights), thresholds, scale)
+        if is_read and bool(curves[..., 0].isnan().any()):
+            check_numbers(heights, "values")  # or a weight is NaN
+    return curves.flip(-1) if superlevel else curves
+
+
+def _of_heights(packed: Packed, thresholds: Tensor, scale: float | Tensor) -> Tensor:
+    """The curves ``[B, T, H]`` of a complex whose points are heights ``[V, T]``."""
     points, offsets, rows, simplices, weights, dims = packed
+    dtype = torch.float64 if torch.float64 in (points.dtype, thresholds.dtype) else torch.float32
     points, weights = points.to(dtype), None if weights is None else weights.to(dtype)
-    transform = operation.ect(
+    return operation.ect(
         points, None, thresholds.to(dtype), _scale(scale, points), weights, simplices, offsets, rows, dims
     )  # fmt: skip
-    if cloud is not None:
-        transform = cloud.curves(transform).to(torch.float64 if torch.float64 in dtypes else torch.float32)
-    return transform.flip(-1) if superlevel else transform
+
+
+def _of_levels(complex: Complex, levels: list[Tensor], thresholds: Tensor, scale: float | Tensor) -> Tensor:
+    """The curves ``[B, T, H]`` of the values ``[n, T]`` of every level."""
+    tensors = (thresholds, *levels)
+    dtype = torch.float64 if torch.float64 in [tensor.dtype for tensor in tensors] else torch.float32
+    exact = _is_exact(scale)
+    if exact and complex.packed.weights is None and levels[0].shape[1] == 1 and operation.is_immediate(*tensors):
+        return count_cells(complex, [level.to(dtype) for level in levels], thresholds.to(dtype))
+    cloud = cells_as_points(complex, levels, exact=exact)
+    return cloud.curves(_of_heights(cloud.packed, thresholds, scale)).to(dtype)
 
 
 class Critical(NamedTuple):
@@ -261,6 +288,11 @@ def _scale(scale: float | Tensor, points: Tensor) -> float | Tensor:
         raise TypeError(f"scale must be a number or a tensor with one, got {type(scale).__name__}.")
     # Too large for the dtype: the exact transform.
     return math.inf if scale > _LARGEST[points.dtype] else float(scale)
+
+
+def _is_exact(scale: float | Tensor) -> bool:
+    """Whether the scale is known to be infinite, without a look at a tensor."""
+    return not isinstance(scale, Tensor) and scale == math.inf
 
 
 def _warn_of_missing_faces(complex: Complex) -> None:

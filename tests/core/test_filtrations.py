@@ -295,6 +295,24 @@ def test_wrong_values_are_named(values, text):
         es.ecc(EDGE, values, torch.zeros(1))
 
 
+@pytest.mark.parametrize("width", [1, 8, 11])
+@pytest.mark.parametrize("options", [{}, {"superlevel": True}, {"scale": 9.0}])
+def test_nan_is_named_wherever_it_is_found(width, options):
+    """The exact kernel finds it itself; without thresholds there is no curve to show it."""
+    mesh = testing.disc(9).complex
+    values = torch.zeros(len(mesh.points), width)
+    values[7, -1] = math.nan
+    for thresholds in (torch.zeros(0), torch.zeros(1), torch.linspace(-1, 1, 9)):
+        with pytest.raises(ValueError, match="values must be numbers, got nan at row 7"):
+            es.ecc(mesh, values, thresholds, **options)
+
+
+def test_nan_of_a_weight_is_no_error_of_the_values():
+    packed = es.Complex(torch.zeros(2, 1)).packed
+    cloud = es.Complex.from_packed(packed._replace(weights=torch.tensor([1.0, math.nan])))
+    assert es.ecc(cloud, torch.zeros(2), torch.zeros(3)).isnan().all()
+
+
 def test_wrong_types_and_options_are_named():
     with pytest.raises(TypeError, match=r"values must be floating point.*values\.float\(\)"):
         es.ecc(EDGE, torch.zeros(2, dtype=torch.int64), torch.zeros(1))

@@ -8,11 +8,12 @@ import pytest
 from eulerscan.kernels.cpu import jit
 from eulerscan.kernels.cpu.backward import backward
 from eulerscan.kernels.cpu.forward import forward
+from eulerscan.kernels.cpu.histogram import histogram
 
 COMPILED = sorted(set(Path(jit.__file__).parent.glob("*.py")) - {Path(jit.__file__).with_name("problem.py")})
 
 
-@pytest.mark.parametrize("kernel", [forward, backward])
+@pytest.mark.parametrize("kernel", [forward, backward, histogram])
 def test_the_hash_of_the_folder_is_part_of_the_name(kernel):
     assert kernel.py_func.__qualname__.endswith(jit.SOURCES[:16])
 

@@ -12,7 +12,7 @@ from drawing import random_complex
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.kernels import operation
+from eulerscan.kernels import dispatch, operation
 
 
 def example(scale=20.0, *, weighted=True, dtype=torch.float64):
@@ -213,6 +213,17 @@ def test_several_threads_find_the_same(position, value, text, backward):
             one_pass(inputs, backward)
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("kernel", ["reference", "portable", "cpu"])
+@pytest.mark.parametrize(("value", "text"), [(-9.0, "must ascend"), (math.nan, "must be finite"), (math.inf, "must be finite")])
+def test_no_kernel_takes_thresholds_that_do_not_ascend(kernel, value, text):
+    inputs = example()
+    inputs[2] = with_last(inputs[2], value)
+    with dispatch.use(kernel), pytest.raises(ValueError, match=text):
+        torch.ops.eulerscan.ect(*inputs)
+    with dispatch.use(kernel), pytest.raises(ValueError, match=text):
+        torch.func.jvp(lambda points: operation.ect(points, *inputs[1:]), (inputs[0],), (inputs[0],))
 
 
 def test_directions_of_another_dimension_do_not_reach_the_kernel():

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .._validation import as_tensor, is_finite
+from ..kernels import operation
 from ..kernels.layout import signs_of
 from .complex import Complex
 from .packed import Packed, ragged_indices
@@ -22,6 +23,7 @@ Monotone = Literal["check", "repair", "assume"]
 MAX_SUBSETS = 128  # of the vertices of a cell that are looked up among its faces; beyond, only its vertices are compared
 LANES = 8  # of the CPU kernel
 MAX_PARTS, MIN_PART = 64, 1 << 14  # parts that one complex is split into, so that they stay in the cache, and cells of a part
+MAX_TASKS = 16  # the same where parts are only for the threads
 
 
 class Values(tuple[Tensor, ...]):
@@ -35,11 +37,8 @@ class Filtration(NamedTuple):
     values: Values
 
 
-def check_values(values: Any, complex: Complex, name: str, count: int, what: str, *, known: bool = False) -> Tensor:
-    """Values ``[count, T]`` of vertices or cells, given as ``[count]`` or ``[count, T]``. Infinite ones become the largest.
-
-    ``known`` values are finite.
-    """
+def check_values(values: Any, complex: Complex, name: str, count: int, what: str) -> Tensor:
+    """Values ``[count, T]`` of vertices or cells, given as ``[count]`` or ``[count, T]``. They are not read."""
     values = as_tensor(values, name)
     if not values.is_floating_point():
         raise TypeError(f"{name} must be floating point, got {values.dtype}. Use {name}.float().")
@@ -50,7 +49,16 @@ def check_values(values: Any, complex: Complex, name: str, count: int, what: str
         hint = " Did you pass it transposed?" if transposed else ""
         raise ValueError(f"{name} must have one row a {what}, shape [{count}] or [{count}, T], got {list(values.shape)}.{hint}")
     columns: Tensor = values[:, None] if values.ndim == 1 else values
-    if known or not columns.is_cpu or torch.compiler.is_compiling() or is_finite(columns):  # a GPU would make the host wait
+    return columns
+
+
+def check_numbers(columns: Tensor, name: str) -> Tensor:
+    """The values ``[n, T]``, infinite ones replaced by the largest number. NaN raises an error.
+
+    On a GPU the host would have to wait, and a compiled program cannot tell: there infinite values go to the kernel as they
+    are, and NaN makes its curve NaN.
+    """
+    if not columns.is_cpu or torch.compiler.is_compiling() or is_finite(columns):
         return columns
     if bool(columns.isnan().any()):
         row = int(columns.isnan().any(dim=1).nonzero()[0, 0])
@@ -66,11 +74,13 @@ def check_levels(values: Sequence[Any], complex: Complex) -> list[Tensor]:
             f"values must have an entry for the vertices and one for each level of cells, {len(counts)} in all, got "
             f"{len(values)}. For values of the vertices alone pass a tensor."
         )
-    known, names = isinstance(values, Values), ["vertex", *(name_of(*kind) for kind in complex.packed.kinds)]
+    names = ["vertex", *(f"cell ({name_of(*kind)})" for kind in complex.packed.kinds)]
     levels = [
-        check_values(level, complex, f"values[{i}]", count, "vertex" if i == 0 else f"cell ({name})", known=known)
+        check_values(level, complex, f"values[{i}]", count, name)
         for i, (level, count, name) in enumerate(zip(values, counts, names, strict=True))
     ]
+    if not isinstance(values, Values):
+        levels = [check_numbers(level, f"values[{i}]") for i, level in enumerate(levels)]
     widths = {level.shape[1] for level in levels}
     if len(widths) > 1:
         raise ValueError(f"values must have equally many columns in every entry, got {[level.shape[1] for level in levels]}.")
@@ -144,6 +154,21 @@ class Cloud(NamedTuple):
         return transform.reshape(shape).sum(dim=(1, 2))
 
 
+def _num_parts(complex: Complex, most: int) -> int:
+    """Only one complex is split: several keep all threads busy."""
+    return max(1, min(most, sum(complex.counts) // MIN_PART)) if complex.num_complexes == 1 else 1
+
+
+def count_cells(complex: Complex, levels: list[Tensor], thresholds: Tensor) -> Tensor:
+    """The exact curves ``[B, 1, H]`` of a complex without weights, whose cells have the values ``[n, 1]`` of each level."""
+    parts, offsets = _num_parts(complex, MAX_TASKS), complex.offsets
+    if parts > 1:
+        offsets = torch.tensor([[i * n // parts for i in range(parts + 1)] for n in complex.counts])
+    signs = [1, *signs_of(complex.rows, complex.packed.dims)]
+    found = operation.count([level[:, 0] for level in levels], signs, offsets, thresholds)
+    return found.view(complex.num_complexes, parts, len(thresholds)).sum(dim=1, keepdim=True).to(thresholds.dtype)
+
+
 def _rows(level: Tensor, fold: int) -> tuple[Tensor, Tensor]:
     """The cells ``[n, T]`` of a level, side by side ``[n / fold, fold * T]``: whole rows, without a copy, and the rest.
 
@@ -163,9 +188,8 @@ def cells_as_points(complex: Complex, levels: list[Tensor], *, exact: bool) -> C
     """
     packed, width, signs = complex.packed, levels[0].shape[1], [1, *signs_of(complex.rows, complex.packed.dims)]
     counts, total = [len(level) for level in levels], sum(len(level) for level in levels)
-    parts, fold, order = 1, 1, None
+    parts, fold, order = _num_parts(complex, MAX_PARTS), 1, None
     if complex.num_complexes == 1:
-        parts = max(1, min(MAX_PARTS, total // MIN_PART))
         fold = max(1, LANES // max(1, width)) if packed.weights is None else 1
         if not (exact and packed.weights is None and total < 2**24):
             levels = [level.double() for level in levels]

@@ -45,9 +45,9 @@ def filtration_from_image(image: Any, *, pixels: Pixels = "cells", superlevel: b
         tensor([[[0., 0., 1.]]])
     """
     values = _values(image, "image")
-    if values.ndim not in (2, 3):
+    if values.ndim not in (2, 3) or 0 in values.shape:
         raise ValueError(f"image must have shape [rows, columns] or [i, j, k], got {list(values.shape)}.")
-    return filtration_from_images(values[None], pixels=pixels, superlevel=superlevel)
+    return _filtration(values[None], pixels, superlevel)
 
 
 def filtration_from_images(images: Any, *, pixels: Pixels = "cells", superlevel: bool = False) -> Filtration:
@@ -57,25 +57,31 @@ def filtration_from_images(images: Any, *, pixels: Pixels = "cells", superlevel:
         >>> filtration_from_images(torch.rand(5, 4, 4), pixels="vertices").shape
         Complex(num_complexes=5, dim=2, points=80, simplices=(120 edges, 45 2-cells of 4 vertices))
     """
-    check_choice(pixels, "pixels", get_args(Pixels))
-    check_bool(superlevel, "superlevel")
     values = _values(images, "images")
     if values.ndim not in (3, 4) or 0 in values.shape[1:]:
         raise ValueError(f"images must have shape [N, rows, columns] or [N, i, j, k], got {list(values.shape)}.")
-    axes = values.ndim - 1
+    return _filtration(values, pixels, superlevel)
+
+
+def _filtration(values: Tensor, pixels: Pixels, superlevel: bool) -> Filtration:
+    """The same for intensities in floating point ``[N, ...]``."""
+    check_choice(pixels, "pixels", get_args(Pixels))
+    check_bool(superlevel, "superlevel")
+    axes, by_vertices = values.ndim - 1, pixels == "vertices"
+    # The last of the vertices of a cell, or the first of the pixels around a face, by the axes along which it was taken.
+    extremes: dict[tuple[int, ...], Tensor] = {(): values}
+    for _, taken in _cells(axes)[1:]:
+        before, axis = extremes[taken[:-1]], 1 + taken[-1]
+        extremes[taken] = _extreme(before if by_vertices else _bordered(before, axis), axis, by_vertices != superlevel)
     levels: list[list[Tensor]] = [[] for _ in range(axes + 1)]
     for dim, spanned in _cells(axes):
-        cells = values
-        for axis in range(axes):
-            if pixels == "vertices" and axis in spanned:  # the last of the vertices of a cell
-                cells = _extreme(cells, 1 + axis, not superlevel)
-            elif pixels == "cells" and axis not in spanned:  # the first of the pixels around a face
-                cells = _extreme(_bordered(cells, 1 + axis), 1 + axis, superlevel)
-        levels[dim].append(cells.flatten(1))
-    sites = tuple(side + (pixels == "cells") for side in values.shape[1:])
-    lattice = _lattice_kept if values[0].numel() <= KEPT_SITES else _lattice
+        taken = spanned if by_vertices else tuple(axis for axis in range(axes) if axis not in spanned)
+        levels[dim].append(extremes[taken].flatten(1))
+    cells = [level[0] if len(level) == 1 else torch.cat(level, dim=1) for level in levels]
+    sites = tuple(side + (not by_vertices) for side in values.shape[1:])
+    lattice = _lattice_kept if values.shape[1:].numel() <= KEPT_SITES else _lattice
     packed = lattice(len(values), sites, torch.get_default_dtype()).map(*[lambda tensor: tensor.to(values.device)] * 2)
-    return Filtration(Complex.from_packed(packed), Values(torch.cat(level, dim=1).reshape(-1) for level in levels))
+    return Filtration(Complex.from_packed(packed), Values(level.reshape(-1) for level in cells))
 
 
 def _values(image: Any, name: str) -> Tensor:
@@ -118,7 +124,7 @@ def _lattice(count: int, sites: tuple[int, ...], dtype: torch.dtype) -> Packed:
             for axis, side in enumerate(sites):
                 bit = (code ^ code >> 1) >> spanned.index(axis) & 1 if axis in spanned else 0
                 corner = corner.narrow(1 + axis, bit, side - (axis in spanned))
-            corners.append(corner.reshape(count, -1))
+            corners.append(corner.flatten(1))
         columns[dim].append(torch.stack(corners))  # [2 ** dim, N, n]
     levels = [torch.cat(level, dim=2) for level in columns]
     each = torch.arange(count + 1)

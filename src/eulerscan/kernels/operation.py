@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from .._torch_internals import apply_directly, is_forward_mode, is_func_active, is_recording, is_vmapped, is_wrapped
+from .._validation import ascending_error
 from . import portable, reference
 from .dispatch import forced, has_triton, kernel_for
 from .layout import heights_of, levels
@@ -72,6 +73,18 @@ def coefficients(
     return heights, portable.collapse(heights, list(levels(weights, *layout, num_points=len(points))))
 
 
+def is_immediate(*tensors: Tensor) -> bool:
+    """Whether the CPU kernel transforms these tensors now: there is nothing to record or to differentiate."""
+    plain = all(tensor.is_cpu and not _is_traced(tensor) for tensor in tensors) and not _needs_rules()
+    return plain and not _needs_gradients(*tensors) and kernel_for(tensors[0].device) == "cpu"
+
+
+def count(levels: Sequence[Tensor], signs: Sequence[int], offsets: Tensor, thresholds: Tensor) -> Tensor:
+    """Exact curves ``[P, H]`` in integers of the values of cells, for :func:`is_immediate` tensors: see :mod:`.cpu.problem`."""
+    found: Tensor = _cpu().count(levels, signs, offsets, thresholds)
+    return found
+
+
 def _is_traced(tensor: Tensor) -> bool:
     """Whether a program is being recorded, possibly with fake tensors that have no values."""
     return torch.compiler.is_compiling() or is_recording() or type(tensor) not in PLAIN_TYPES
@@ -99,6 +112,8 @@ def _in_torch(*inputs: Any) -> Tensor:
         points, thresholds, scale = points * scale, thresholds * scale, _as_tensor(1.0, points)
     elif scale.is_cpu:
         _check_scale(scale.item())
+    if not is_vmapped(thresholds):
+        _check_thresholds(thresholds)
     tensors = (points, directions, thresholds, scale, weights)
     mapped = any(tensor is not None and is_vmapped(tensor) for tensor in tensors)
     result: Tensor = (reference if mapped else portable).ect(*tensors, *layout)
@@ -132,6 +147,7 @@ def _prepare(
         return problem
     if not isinstance(scale, Tensor) or scale.is_cpu:  # on another device, an invalid scale gives NaN
         _check_scale(scale.item() if isinstance(scale, Tensor) else scale)
+    _check_thresholds(thresholds)
     inputs = (points, directions, thresholds, _as_tensor(scale, points), *others)
     if kernel == "triton":
         on_gpu: gpu.Problem = _triton().Problem(*inputs)
@@ -173,6 +189,12 @@ def _check_scale(value: float) -> None:
     """Checked where the value is read, so that compiled programs check it too."""
     if not value > 0:
         raise ValueError(f"scale must be positive (math.inf for the exact transform), got {value}.")
+
+
+def _check_thresholds(thresholds: Tensor) -> None:
+    """On the CPU, where the kernel of its own checks them while it runs. Elsewhere the host would wait: the result is NaN."""
+    if thresholds.is_cpu and (not bool(torch.isfinite(thresholds).all()) or bool((thresholds[1:] < thresholds[:-1]).any())):
+        raise ascending_error(thresholds)
 
 
 @cache

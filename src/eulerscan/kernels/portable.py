@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._validation import ascending_error
 from .layout import Level, check_inputs, heights_of, levels
 
 SATURATION = {torch.float32: 17.0, torch.float64: 37.0}
@@ -36,7 +35,6 @@ def ect(
     dims: Sequence[int] | None = None,
 ) -> Tensor:
     """Euler characteristic transform ``[B, T, H]``. The arguments are those of :mod:`.layout`."""
-    _check_thresholds(thresholds)
     parts = list(levels(weights, simplices, offsets, rows, dims, num_points=len(points)))
     by_windows, num_complexes = points.is_cpu, offsets.shape[1] - 1
     curves = []
@@ -54,7 +52,6 @@ class Problem:
     def __init__(self, inputs: tuple[Any, ...]) -> None:
         points, directions, thresholds, scale, weights, simplices, offsets, *others = inputs
         check_inputs(points, directions, thresholds, weights, simplices, offsets, *others)
-        _check_thresholds(thresholds)
         self.points, self.directions, self.thresholds, self.weights = points, directions, thresholds, weights
         self.scale: Tensor = scale.to(points)
         self.layout = (simplices, offsets, *others)
@@ -155,12 +152,6 @@ def differentiate(
             else [torch.zeros_like(tensor) for tensor in wanted]
         )
     return [next(found) if tensor is not None and tensor.requires_grad else None for tensor in inputs]
-
-
-def _check_thresholds(thresholds: Tensor) -> None:
-    """On the CPU. Elsewhere the host would wait, and invalid thresholds give NaN."""
-    if thresholds.is_cpu and (not bool(torch.isfinite(thresholds).all()) or bool((thresholds[1:] < thresholds[:-1]).any())):
-        raise ascending_error(thresholds)
 
 
 def _blocks(points: Tensor, directions: Tensor | None, thresholds: Tensor, parts: list[Level]) -> Iterator[slice]:

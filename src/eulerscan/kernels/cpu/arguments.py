@@ -93,13 +93,13 @@ def inputs_of(arguments):
 @inner
 def validate(inputs):
     """The status of the arguments, ``VALID`` if they can be read safely. Indices are checked where they are used."""
-    if not _ascending(inputs.thresholds):
+    if not ascends(inputs.thresholds):
         return NOT_ASCENDING
     return VALID if _consistent(inputs) else BAD_OFFSETS
 
 
 @inner
-def _ascending(thresholds):
+def ascends(thresholds):
     """Whether all thresholds are finite and none is below its predecessor."""
     for j in range(len(thresholds)):
         if not math.isfinite(thresholds[j]) or (j > 0 and thresholds[j] < thresholds[j - 1]):

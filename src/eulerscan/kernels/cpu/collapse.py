@@ -24,12 +24,14 @@ from .simd import (
     logical_or,
     multiply,
     not_equal,
+    prefetch,
     select,
     store,
     sum_lanes,
 )
 
 HEIGHT, COEFFICIENT = 0, WIDTH
+AHEAD = 32  # rows of given heights that are fetched in advance, since their columns are far apart in memory
 
 
 @inlined
@@ -101,6 +103,7 @@ def _copy_heights(field, invalid, start, count, heights, column, width, weights)
     zero, one = field.dtype.type(0), field.dtype.type(1)
     store(invalid, 0, 0, broadcast(0.0))
     for v in range(count):
+        prefetch(heights, start + v + AHEAD, column)
         if width == WIDTH:
             store(field, v, HEIGHT, load(heights, start + v, column))
         else:

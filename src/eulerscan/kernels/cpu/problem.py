@@ -23,9 +23,11 @@ from . import threads
 from .arguments import BAD_OFFSETS, INDEX_OUTSIDE, NOT_ASCENDING, Arguments, addresses_of, contiguous
 from .backward import backward
 from .forward import forward
+from .histogram import histogram
 from .simd import WIDTH
 
 MIN_THREAD_WORK = 1 << 17  # comparisons, in all directions, that make a second thread worthwhile
+MIN_THREAD_CELLS = 1 << 17  # to be counted, that do the same
 VERTEX_WORK = 8  # comparisons that a vertex and its sigmoid cost
 RANGE_WORK = 1 << 12  # comparisons of a range in one direction
 MAX_RANGES = 64
@@ -99,12 +101,7 @@ class Problem(NamedTuple):
         num_threads = 1 if self.is_small else threads.num_useful_threads(self.arguments.num_ranges * num_shares)
         owners = (self.tensors, keep_alive)
         status = threads.run(kernel, num_threads, num_shares, tuple(self.arguments), *others, keep_alive=owners)
-        if status == INDEX_OUTSIDE:
-            raise IndexError("simplices must hold indices of points of their own complex, got one outside.")
-        if status == NOT_ASCENDING:
-            raise ascending_error(self.tensors[2])
-        if status == BAD_OFFSETS:
-            raise ValueError("offsets must split points, simplices and weights into complexes, in ascending order.")
+        _raise_if_invalid(status, self.tensors[2])
 
     @property
     def is_current(self) -> bool:
@@ -200,6 +197,40 @@ def coefficients(points: Tensor, directions: Tensor | None, weights: Tensor | No
     problem._replace(arguments=problem.arguments._replace(fields=fields)).transform()
     found = torch.from_numpy(fields).view(blocks, count, 2, WIDTH).permute(2, 1, 0, 3).reshape(2, count, blocks * WIDTH)
     return found[0, :, : problem.shape[1]], found[1, :, : problem.shape[1]]
+
+
+def count(levels: Sequence[Tensor], signs: Sequence[int], offsets: Tensor, thresholds: Tensor) -> Tensor:
+    """Exact curves ``[P, H]`` in integers of cells with values of their own: see :func:`.histogram.histogram`.
+
+    Args:
+        levels: Values of the cells, ``[n]`` for each level, in the dtype of the thresholds.
+        signs: What a cell of each level counts.
+        offsets: ``[L, P + 1]``: part ``p`` owns the cells ``offsets[i, p] : offsets[i, p + 1]`` of level ``i``.
+        thresholds: Ascending values, ``[H]``.
+    """
+    if any(level.dtype != thresholds.dtype or level.ndim != 1 for level in levels):
+        raise TypeError(f"levels must be vectors of {thresholds.dtype} like thresholds.")
+    if not len(levels) == len(signs) == len(offsets):
+        raise ValueError(f"signs and offsets must have one entry a level, {len(levels)}, got {len(signs)} and {len(offsets)}.")
+    levels, thresholds = [contiguous(level) for level in levels], contiguous(thresholds)
+    result = torch.empty(offsets.shape[1] - 1, len(thresholds), dtype=torch.int64)
+    sizes = [len(level) for level in levels]
+    num_threads = threads.num_useful_threads(len(result)) if sum(sizes) >= MIN_THREAD_CELLS else 1
+    integers = [np.array(numbers, np.int64) for numbers in (addresses_of(levels), sizes, signs)]
+    arrays = (*integers, *(tensor.numpy() for tensor in (contiguous(offsets), thresholds, result)))
+    arguments = (FLOAT_ZEROS[thresholds.dtype], *arrays)
+    _raise_if_invalid(threads.run(histogram, num_threads, *arguments, keep_alive=(levels, arrays)), thresholds)
+    return result
+
+
+def _raise_if_invalid(status: int, thresholds: Tensor) -> None:
+    """Raise an error for the status of a kernel."""
+    if status == INDEX_OUTSIDE:
+        raise IndexError("simplices must hold indices of points of their own complex, got one outside.")
+    if status == NOT_ASCENDING:
+        raise ascending_error(thresholds)
+    if status == BAD_OFFSETS:
+        raise ValueError("offsets must split points, simplices and weights into complexes, in ascending order.")
 
 
 def _shape_error(shapes: Sequence[torch.Size]) -> ValueError:

@@ -65,6 +65,20 @@ def store(typing: Any, array: Any, row: Any, column: Any, value: Any) -> Any:
 
 
 @intrinsic
+def prefetch(typing: Any, array: Any, row: Any, column: Any) -> Any:
+    """Fetch the cache line of ``array[row, column]``, which is read soon, once. The row may be outside."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.bitcast(_vector_at(context, builder, array, *arguments)[0], ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, *[ir.IntType(32)] * 3])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
+        builder.call(function, [pointer, *(ir.IntType(32)(n) for n in (0, 0, 1))])  # to read, no reuse, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), generate
+
+
+@intrinsic
 def transpose(typing: Any, target: Any, row: Any, column: Any, source: Any, source_row: Any, source_column: Any) -> Any:
     """``target[row + i, column + k] = source[source_row + k, source_column + i]`` for all i and k below eight.
 

@@ -29,6 +29,7 @@ from .jit import entry, inlined, inner, item
 from .simd import (
     WIDTH,
     add,
+    any_lane,
     bitmask,
     broadcast,
     cast,
@@ -36,20 +37,23 @@ from .simd import (
     divide,
     exp,
     fma,
+    greater_equal,
     load,
+    logical_or,
     maximum,
     minimum,
     multiply,
     not_equal,
     store,
     sum_lanes,
+    to_float64,
     to_int32,
 )
 
 MAX_EXPONENT = 600.0
 BUCKETS_PER_THRESHOLD = 4
-MARGIN = 1e-6  # of the width of a bucket, more than rounding can move a height
-RESOLUTION = 2.0**-52
+MAX_MARGIN = 0.25  # of a step: a height is then next to the threshold that it is nearest to
+ROUNDING = 1e-6  # of a step, more than rounding can move a height
 CHUNK = 64  # vertices at a time
 
 
@@ -76,8 +80,9 @@ class Search(NamedTuple):
     bounded: NDArray[np.float64]  # as in the grid
     buckets: NDArray[np.int64]
     density: float
-    nearest: NDArray[np.int32]  # [M + 1], see :func:`_nearest`; empty for the smooth transform
-    places: NDArray[np.int32]  # [65, 16], scratch
+    steps: float  # thresholds per unit of height if they are nearly even, else 0
+    margin: float  # of steps by which they may deviate from even ones, despite rounding
+    places: NDArray[np.int32]  # [64, 16], scratch; empty for the smooth transform
 
 
 @inlined
@@ -116,30 +121,42 @@ def make_grid(thresholds: NDArray[np.floating], scale: float, saturation: float)
 
 @inlined
 def make_search(grid: ThresholdGrid) -> Search:
-    nearest = _nearest(grid.bounded, grid.density, len(grid.buckets) - 1 if math.isinf(grid.scale) else 0)
-    places = np.empty((CHUNK + 1 if len(nearest) else 0, 2 * WIDTH), np.int32)
-    return Search(grid.bounded, grid.buckets, grid.density, nearest, places)
+    steps, margin = _steps(grid.bounded) if math.isinf(grid.scale) else (0.0, 0.0)
+    places = np.empty((CHUNK if math.isinf(grid.scale) else 0, 2 * WIDTH), np.int32)
+    return Search(grid.bounded, grid.buckets, grid.density, steps, margin, places)
 
 
 @inner
-def _nearest(bounded: NDArray[np.float64], density: float, num_buckets: int) -> NDArray[np.int32]:
-    """The first threshold in each bucket, widened against rounding, or the next one above. Empty if a bucket has two.
+def _steps(bounded: NDArray[np.float64]) -> tuple[float, float]:
+    """Thresholds per unit of height, and their margin; zeros if they are not even."""
+    count, margin = len(bounded) - 2, 0.0
+    steps = (count - 1) / (bounded[count] - bounded[1]) if count > 1 else 0.0
+    for j in range(count):
+        deviation = abs((bounded[1 + j] - bounded[1]) * steps - j) + ROUNDING
+        if not deviation < MAX_MARGIN:  # NaN too
+            return 0.0, 0.0
+        margin = max(margin, deviation)
+    return steps, margin
 
-    Then a height is at or below this threshold, or between it and the next one: one comparison is enough.
+
+@inlined
+def locate(places, i, heights, row, column, search):
+    """Set ``places[i, :8]`` to the first threshold at or above each of ``heights[row, column : column + 8]``.
+
+    The thresholds are even: arithmetic finds it, unless a height all but lies on a threshold and has to be compared with it.
     """
-    count = len(bounded) - 2
-    largest = max(abs(bounded[1]), abs(bounded[count]))
-    if num_buckets == 0 or not density * largest * RESOLUTION < MARGIN:
-        return np.empty(0, np.int32)
-    nearest = np.empty(num_buckets + 1, np.int32)
-    threshold = 0
-    for bucket in range(num_buckets + 1):
-        while threshold < count and bounded[1 + threshold] < bounded[1] + (bucket - MARGIN) / density:
-            threshold += 1
-        nearest[bucket] = threshold
-        if threshold + 1 < count and bounded[2 + threshold] < bounded[1] + (bucket + 1 + MARGIN) / density:
-            return np.empty(0, np.int32)
-    return nearest
+    bounded, steps, margin = search.bounded, search.steps, search.margin
+    position = multiply(add(cast(load(heights, row, column), bounded), broadcast(-item(bounded, 1))), broadcast(steps))
+    place = minimum(maximum(add(position, broadcast(1.0)), broadcast(0.5)), broadcast(len(bounded) - 1.5))
+    whole = to_int32(place)
+    store(places, i, 0, whole)
+    fraction = add(place, multiply(to_float64(whole), broadcast(-1.0)))
+    if any_lane(logical_or(greater_equal(broadcast(margin), fraction), greater_equal(fraction, broadcast(1.0 - margin)))):
+        store(places, i, 0, to_int32(add(place, broadcast(-0.5))))  # the nearest
+        for lane in range(WIDTH):
+            j = np.int64(entry(places, i, lane))
+            j += np.int64(item(bounded, 1 + j) < np.float64(entry(heights, row, column + lane)))
+            places[np.uint64(i), np.uint64(lane)] = j
 
 
 @inner
@@ -155,7 +172,7 @@ def _tabulate_window(
 
 
 @inlined
-def _first_at_or_above(bounded: NDArray[np.float64], buckets: NDArray[np.int64], density: float, height: float) -> int:
+def first_at_or_above(bounded: NDArray[np.float64], buckets: NDArray[np.int64], density: float, height: float) -> int:
     """Index of the first threshold at or above ``height``; the number of thresholds if there is none."""
     count = len(bounded) - 2
     position = (height - item(bounded, 1)) * density
@@ -212,7 +229,7 @@ def accumulate(curves, jumps, field, width, grid):
             lanes &= lanes - 1
             coefficient = np.float64(field[v, COEFFICIENT + lane])
             height = np.float64(field[v, HEIGHT + lane])
-            j = _first_at_or_above(bounded, buckets, density, height - reach)
+            j = first_at_or_above(bounded, buckets, density, height - reach)
             if item(bounded, 1 + j) <= height + above:
                 if not is_tabulated:
                     _tabulate_window(decay, bounded, scale, above, height, j)
@@ -232,8 +249,7 @@ def count(jumps, field, search):
     Vertices that count in most directions are found first and added afterwards, some at a time: additions that wait for a
     search take twice as long.
     """
-    bounded, buckets, density, nearest, places = search
-    last = broadcast(float(len(nearest) - 1))
+    bounded, buckets, density, steps, _, places = search
     for start in range(0, len(field), CHUNK):
         num_found = 0
         for v in range(start, min(start + CHUNK, len(field))):
@@ -242,20 +258,15 @@ def count(jumps, field, search):
                 continue
             more = lanes & (lanes - 1)
             more &= more - 1
-            if len(nearest) and more & (more - 1):  # four lanes at least
-                position = multiply(add(cast(load(field, v, HEIGHT), jumps), broadcast(-bounded[1])), broadcast(density))
-                store(places, CHUNK, 0, to_int32(minimum(maximum(position, broadcast(0.0)), last)))
-                for lane in range(WIDTH):
-                    j = item(nearest, np.int64(entry(places, CHUNK, lane)))
-                    j += np.int32(item(bounded, np.int64(j) + 1) < np.float64(entry(field, v, HEIGHT + lane)))
-                    places[np.uint64(num_found), np.uint64(lane)] = j
+            if steps and more & (more - 1):  # four lanes at least
+                locate(places, num_found, field, v, HEIGHT, search)
                 places[np.uint64(num_found), np.uint64(WIDTH)] = v - start
                 num_found += 1
                 continue
             while lanes:
                 lane = count_trailing_zeros(lanes)
                 lanes &= lanes - 1
-                j = _first_at_or_above(bounded, buckets, density, np.float64(field[v, HEIGHT + lane]))
+                j = first_at_or_above(bounded, buckets, density, np.float64(field[v, HEIGHT + lane]))
                 jumps[j, lane] += np.float64(field[v, COEFFICIENT + lane])
         for i in range(num_found):
             row = start + np.int64(entry(places, i, WIDTH))
@@ -290,7 +301,7 @@ def backpropagate(gradients, block_gradient, curve_gradient, field, origin, colu
             if math.isnan(height):
                 slopes[0, lane] = scale_gradient = math.nan
                 continue
-            j = _first_at_or_above(bounded, buckets, density, height - reach)
+            j = first_at_or_above(bounded, buckets, density, height - reach)
             if not item(bounded, 1 + j) <= height + above:
                 continue
             if not is_tabulated:
@@ -339,7 +350,7 @@ def backpropagate_to_coefficients(field, curve_gradient, suffix_sums, width, gri
             gradient = 0.0
             if lane < width:
                 height = np.float64(field[v, HEIGHT + lane])
-                j = _first_at_or_above(bounded, buckets, density, height - reach)
+                j = first_at_or_above(bounded, buckets, density, height - reach)
                 if item(bounded, 1 + j) <= height + above:
                     if not is_tabulated:
                         _tabulate_window(decay, bounded, scale, above, height, j)
