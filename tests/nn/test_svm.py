@@ -27,7 +27,7 @@ def test_the_module_equals_scikit_learn(num_classes, spectrum):
     model = ECTSVM(layer, num_classes, cost=3.0, spectrum=spectrum).fit(points.double(), labels)
     features = model.head.features(layer(points.double())).detach().numpy()
     centered = features - features.mean(axis=0)
-    standardized = centered / np.sqrt((centered**2).mean())
+    standardized = centered / (centered.std(axis=0) + np.sqrt((centered**2).mean()))
     expected = SVC(C=3.0, break_ties=num_classes > 2).fit(standardized, labels.numpy())
     found = model(points.double())
     assert np.array_equal(found.argmax(dim=1).numpy(), expected.predict(standardized))
@@ -36,6 +36,20 @@ def test_the_module_equals_scikit_learn(num_classes, spectrum):
         assert np.array_equal((found[:, 1] > found[:, 0]).numpy(), decision > 0)
     else:
         np.testing.assert_allclose(found.numpy(), decision, rtol=1e-9, atol=1e-9)
+
+
+def test_shapes_of_many_pieces_do_not_outweigh_the_others():
+    """Squares of two sizes, of which a few have hundreds of further pieces inside, as a mesh with debris has."""
+    generator = torch.Generator().manual_seed(0)
+    shapes, labels = [], torch.arange(60) % 2
+    for number, label in enumerate(labels):
+        corners = torch.tensor([[-1.0, -1], [1, -1], [1, 1], [-1, 1]]) * torch.tensor([1.0, 0.4 + 0.2 * label])
+        pieces = torch.randn(500 if number % 7 == 0 else 0, 2, generator=generator) / 20
+        edges = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+        shapes.append(es.Complex(torch.cat([corners, pieces]), [edges]))
+    train, test = torch.arange(40), torch.arange(40, 60)
+    model = ECTSVM(es.ECTLayer(2, 16, 16, normalize="unit_ball"), 2).fit(es.collate(shapes[:40]), labels[train])
+    assert (model(es.collate(shapes[40:])).argmax(dim=1) == labels[test]).double().mean() > 0.85
 
 
 def test_the_spectrum_does_not_see_rotations_by_the_angle_between_directions():

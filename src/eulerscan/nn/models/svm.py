@@ -16,10 +16,10 @@ from .classifier import Classifier
 
 
 class ECTSVM(Classifier):
-    """A support vector machine (SVM) with a radial kernel on the flattened transform.
+    """A support vector machine (SVM) with a radial kernel on the roots of the transform.
 
-    It is fitted in closed form by scikit-learn, in seconds for a few thousand shapes, and strong for few of them. The fitted
-    machine is a module like the others, without scikit-learn.
+    It is fitted by scikit-learn, in seconds for a few thousand shapes, and strong for few of them. Once fitted, it is a module
+    like the others, without scikit-learn.
 
     Args:
         layer: The transform. It is not trained.
@@ -86,7 +86,7 @@ class PairwiseSVM(nn.Module):
         self.num_features = layer.num_channels * thresholds * rows
         pairs = max(1, num_classes * (num_classes - 1) // 2)
         frozen = {"mean": torch.zeros(self.num_features), "intercepts": torch.zeros(pairs)}
-        frozen |= {"deviation": torch.ones(()), "gamma": torch.ones(())}
+        frozen |= {"deviation": torch.ones(self.num_features), "gamma": torch.ones(())}
         for name, initial in frozen.items():
             self.register_parameter(name, nn.Parameter(initial, requires_grad=False))
         self.resize(0)
@@ -97,7 +97,8 @@ class PairwiseSVM(nn.Module):
         self.coefficients = nn.Parameter(like.new_zeros(num_support, pairs), requires_grad=False)
 
     def features(self, curves: Tensor) -> Tensor:
-        """``[B, F]``, not standardized yet."""
+        """``[B, F]``, not standardized yet: roots with signs, so that a shape of many pieces or holes does not outweigh all."""
+        curves = curves.sign() * curves.abs().sqrt()
         if self.spectrum:
             plane = self.directions.shape[1] == 2
             curves = direction_spectrum(curves) if plane else power_spectrum(curves, self.directions).sqrt()
@@ -113,21 +114,22 @@ class PairwiseSVM(nn.Module):
                 f"{self.num_classes - 1}, got {len(labels)} entries with {len(found)} classes."
             )
         self.mean.copy_(features.mean(dim=0))
-        # One deviation for all features: where curves hardly vary, a deviation of their own would only magnify noise.
-        deviation = (features - self.mean).square().mean().sqrt()
-        self.deviation.copy_(deviation if deviation > 0 else torch.ones_like(deviation))
+        # The common deviation is added: where curves hardly vary, their own would only magnify noise.
+        variance = (features - self.mean).square().mean(dim=0)
+        deviation = variance.sqrt() + variance.mean().sqrt()
+        self.deviation.copy_(deviation.where(deviation > 0, torch.ones_like(deviation)))
         standardized = (features - self.mean) / self.deviation
-        machine = svm.SVC(C=cost, decision_function_shape="ovo").fit(standardized.double().cpu().numpy(), labels.cpu().numpy())
-        self.resize(len(machine.support_))
-        self.support.copy_(standardized[torch.from_numpy(machine.support_).long()])
-        self.gamma.fill_(float(machine._gamma))
-        bounds = [0, *itertools.accumulate(machine.n_support_.tolist())]
-        dual = torch.from_numpy(machine.dual_coef_).to(self.coefficients)
+        fitted = svm.SVC(C=cost, decision_function_shape="ovo").fit(standardized.double().cpu().numpy(), labels.cpu().numpy())
+        self.resize(len(fitted.support_))
+        self.support.copy_(standardized[torch.from_numpy(fitted.support_).long()])
+        self.gamma.fill_(float(fitted._gamma))
+        bounds = [0, *itertools.accumulate(fitted.n_support_.tolist())]
+        dual = torch.from_numpy(fitted.dual_coef_).to(self.coefficients)
         for pair, (i, j) in enumerate(itertools.combinations(range(self.num_classes), 2)):
             own, other = slice(bounds[i], bounds[i + 1]), slice(bounds[j], bounds[j + 1])
             self.coefficients[own, pair] = dual[j - 1, own]
             self.coefficients[other, pair] = dual[i, other]
-        self.intercepts.copy_(torch.from_numpy(machine.intercept_))
+        self.intercepts.copy_(torch.from_numpy(fitted.intercept_))
         if self.num_classes == 2:  # for which scikit-learn has the other sign
             self.coefficients.neg_()
             self.intercepts.neg_()
