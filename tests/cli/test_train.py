@@ -21,6 +21,7 @@ from eulerscan._storage import locked
 from eulerscan.cli.main import main
 from eulerscan.datasets import Dataset
 from eulerscan.io import read
+from eulerscan.training.choice import Choice
 from eulerscan.training.runs import load
 
 TINY = ["--model", "mlp", "--num-directions", "6", "--num-thresholds", "8", "--hidden", "12"]
@@ -222,6 +223,15 @@ def test_shapes_of_a_dimension_that_was_not_trained_on_are_a_warning(run, folder
     assert f"warning: {cloud} is a point cloud" in err
     _, err = run("predict", trained / "seed-0", folder / "torus" / "0.obj")
     assert "warning" not in err
+
+
+def test_scores_are_means_over_the_runs_that_have_them():
+    scores = {"svm": {"validation": 80.0, "test": 70.0}, "curves": {"validation": 90.0, "test": 60.0}}
+    module = importlib.import_module("eulerscan.cli.train")
+    choices = [Choice(scores, "curves", []), Choice({"svm": {"validation": 90.0, "test": 80.0}}, "svm", [])]
+    lines = module._scores(choices, 50.0).splitlines()
+    assert lines[-2].split() == ["svm", "85.0", "75.0", "kept", "1", "of", "2"]
+    assert lines[-1].split() == ["curves", "90.0", "60.0", "kept", "1", "of", "2"]
 
 
 def test_evaluating_gives_the_scores_of_training(run, trained):

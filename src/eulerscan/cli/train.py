@@ -210,8 +210,9 @@ def _source(name: str | None, folder: Path | None, input: Input, skip_small: boo
 def _scores(choices: Sequence[Choice], baseline: float) -> str:
     """The candidates with their mean scores over the runs."""
     rows = [["largest class", "", f"{baseline:.1f}", ""]]
-    for name in choices[0].scores:
-        means = [statistics.fmean(choice.scores[name][split] for choice in choices) for split in ("validation", "test")]
+    for name in dict.fromkeys(name for choice in choices for name in choice.scores):  # a budget may leave some out
+        own = [choice.scores[name] for choice in choices if name in choice.scores]
+        means = [statistics.fmean(scores[split] for scores in own) for split in ("validation", "test")]
         kept = sum(choice.kept == name for choice in choices)
         rows.append([name, *(f"{mean:.1f}" for mean in means), f"kept {kept} of {len(choices)}" if kept else ""])
     return aligned(["model", "validation %", "test %", ""], rows)
