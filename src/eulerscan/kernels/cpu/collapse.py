@@ -31,7 +31,7 @@ from .simd import (
 )
 
 HEIGHT, COEFFICIENT = 0, WIDTH
-AHEAD = 32  # rows of given heights that are fetched in advance, since their columns are far apart in memory
+AHEAD = 64  # rows of given heights that are fetched in advance, since their columns are far apart in memory
 
 
 @inlined
