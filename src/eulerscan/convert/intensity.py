@@ -37,6 +37,7 @@ def filtration_from_image(image: Any, *, pixels: Pixels = "cells", superlevel: b
 
     Returns:
         The complex, and the values of its vertices and cells, for ``es.ecc(*filtration_from_image(image), thresholds)``.
+        Values may share memory with the image: do not modify it in place.
 
     Example:
         >>> from eulerscan import ecc
