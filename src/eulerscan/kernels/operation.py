@@ -288,7 +288,8 @@ _ARGUMENTS = (
 )
 _GRADIENTS = "(Tensor, Tensor, Tensor, Tensor, Tensor)"
 # A CUDA graph can record the Triton kernels. Others may read values, so torch.compile must leave them out of its graphs.
-_TAGS = () if has_triton() else tuple(tag for tag in [getattr(torch.Tag, "cudagraph_unsafe", None)] if tag is not None)
+_CAPTURED = has_triton() and forced.kernel in (None, "triton")
+_TAGS = () if _CAPTURED else tuple(tag for tag in [getattr(torch.Tag, "cudagraph_unsafe", None)] if tag is not None)
 torch.library.define("eulerscan::ect", f"({_ARGUMENTS}, int[]? dims=None) -> Tensor", tags=_TAGS)
 torch.library.impl("eulerscan::ect", "default", _forward)
 torch.library.register_fake("eulerscan::ect", _fake)
