@@ -28,6 +28,19 @@ def test_names_are_paths_or_file_names_with_or_without_extension(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("specimen,file,sex\nS1,a.png,f\nS1,b.png,f\n", "file"),  # two scans of a specimen
+        ("specimen,file,sex\nS1,a.png,f\nS2,b.png,f\n", "file"),
+        ("scan,specimen,sex\na,S1,f\nb,S1,f\n", "scan"),
+        ("sex,name,id\nf,gorilla,a\nf,gorilla,b\n", "id"),  # the name of the species
+    ],
+)
+def test_names_of_shapes_differ(text, key, tmp_path):
+    assert read_metadata(written(tmp_path, text)).key == key
+
+
+@pytest.mark.parametrize(
     ("text", "shapes", "message"),
     [
         ("name,sex\na,f\na,m\n", ["a.ply"], "'a' again in row 3"),

@@ -49,8 +49,8 @@ class Input:
 
     Args:
         only: Extensions of the files to read in folders, such as `--only off`. Default: all that can be read.
-        table: CSV table with one row per shape. Its column `name`, or its first one, holds paths or file names, with or without
-            extension.
+        table: CSV table with one row per shape. Its column `name` or `file`, or its first one, holds paths or file names, with
+            or without extension.
         label: Column of --table with the class of each shape. Default: the subfolder.
         cache: Keep the shapes in the cache folder, from where the next command loads them.
     """

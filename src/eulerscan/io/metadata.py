@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from .tables import decode
 
+_KEYS = ("name", "file", "filename", "shape", "id", "specimen")
 _MISSING = ("", "na", "n/a", "nan", "null", "none")
 
 
@@ -66,7 +67,7 @@ class Metadata(NamedTuple):
             example = next(iter(self.rows))
             raise ValueError(
                 f"{self.path}: column {self.key!r} must hold the names of the shapes, such as {_names(shapes[0])[1]!r}, got "
-                f"{example!r}."
+                f"{example!r}. If another column holds them, name it 'name'."
             )
         return rows
 
@@ -80,8 +81,9 @@ def _names(shape: str) -> tuple[str, str, str]:
 def read_metadata(path: str | os.PathLike[str]) -> Metadata:
     """Read a table about shapes: CSV, TSV or a spreadsheet's export with semicolons, with a header.
 
-    The names of the shapes are in the column ``name``, ``file``, ``filename``, ``id``, ``shape`` or ``specimen``, else in the
-    first one. A name is a path below the folder of the shapes, a file name, or a file name without its extension.
+    The names of the shapes are in the column ``name``, ``file``, ``filename``, ``shape``, ``id`` or ``specimen``, the first of
+    these without repeated cells, else in the first column. A name is a path below the folder of the shapes, a file name, or a
+    file name without its extension.
 
     Args:
         path: The file.
@@ -110,8 +112,11 @@ def read_metadata(path: str | os.PathLike[str]) -> Metadata:
     repeated = [title for title, count in Counter(filter(None, header)).items() if count > 1]
     if repeated:
         raise ValueError(f"{path}: columns must have different names, got {', '.join(repeated)} more than once.")
-    known = [title for title in header if title.lower() in ("name", "file", "filename", "id", "shape", "specimen")]
-    key = known[0] if known else header[0]
+    known = sorted((title for title in header if title.lower() in _KEYS), key=lambda title: _KEYS.index(title.lower()))
+    cells_of = dict(zip(header, zip(*body, strict=False), strict=False))
+    # Several scans of a specimen, or names of species, are no names of shapes.
+    different = (title for title in [*known, header[0]] if len(set(cells_of.get(title, ()))) == len(body))
+    key = next(different, (known or header)[0])
     rows: dict[str, dict[str, str]] = {}
     for number, cells in enumerate(body, start=2):
         if len(cells) < len(header) or any(cells[len(header) :]):
