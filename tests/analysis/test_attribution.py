@@ -8,6 +8,7 @@ from torch import nn
 
 import eulerscan as es
 from eulerscan.analysis import attribute
+from eulerscan.nn.models import Ensemble
 from eulerscan.testing import known_shapes
 
 
@@ -153,5 +154,7 @@ def test_targets_are_checked(target, error):
 def test_a_model_must_have_one_layer():
     with pytest.raises(ValueError, match="ECTLayer"):
         attribute(nn.Flatten(), shapes(), 0)
+    with pytest.raises(ValueError, match=r"got 2\. Attribute one member"):
+        attribute(Ensemble([linear(), linear()]), shapes(), 0)
     with pytest.raises(ValueError, match="model must return"):
         attribute(nn.Sequential(es.ECTLayer(3)), shapes(), 0)

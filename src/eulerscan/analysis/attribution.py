@@ -16,6 +16,7 @@ from ..complexes.normalize import divided
 from ..functional import ect
 from ..kernels import operation
 from ..nn import ECTLayer
+from ..nn.models import Ensemble
 from ..variants import derivative
 
 Method = Literal["gradient", "integrated_gradients", "additive"]
@@ -240,7 +241,8 @@ _METHODS: dict[Method, Callable[[_Problem, int], Attribution]] = {
 def _layer(model: nn.Module) -> ECTLayer:
     found = [module for module in model.modules() if isinstance(module, ECTLayer)]
     if len(found) != 1:
-        raise ValueError(f"model must have one ECTLayer, got {len(found)}.")
+        hint = " Attribute one member, such as model.members[0]." if isinstance(model, Ensemble) else ""
+        raise ValueError(f"model must have one ECTLayer, got {len(found)}.{hint}")
     return found[0]
 
 
