@@ -100,3 +100,16 @@ def test_bad_input():
         ECTSVM(es.ECTLayer(4), 3, spectrum=True)
     with pytest.raises(ValueError, match="directions must be those of a quadrature, got 16"):
         ECTSVM(es.ECTLayer(3), 3, spectrum=True)
+
+
+@pytest.mark.parametrize("spectrum", [False, True])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_gradients_are_finite_where_curves_vanish(spectrum, dim, generator):
+    shapes = torch.randn(10, 9, dim, generator=generator)
+    directions = es.directions.quadrature(6, dim, dtype=torch.float64).directions
+    layer = es.ECTLayer(dim, num_thresholds=16, directions=directions, normalize="unit_ball", derivative=True)
+    model = ECTSVM(layer, 2, spectrum=spectrum).fit(shapes, torch.arange(10) % 2)
+    shapes.requires_grad_()
+    assert (layer(shapes) == 0).any()
+    gradient = torch.autograd.grad(model(shapes)[:, 0].sum(), shapes)[0]
+    assert gradient.isfinite().all() and gradient.any()

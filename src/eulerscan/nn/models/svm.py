@@ -98,10 +98,10 @@ class PairwiseSVM(nn.Module):
 
     def features(self, curves: Tensor) -> Tensor:
         """``[B, F]``, not standardized yet: roots with signs, so that a shape of many pieces or holes does not outweigh all."""
-        curves = curves.sign() * curves.abs().sqrt()
+        curves = _root(curves)
         if self.spectrum:
             plane = self.directions.shape[1] == 2
-            curves = direction_spectrum(curves) if plane else power_spectrum(curves, self.directions).sqrt()
+            curves = direction_spectrum(curves) if plane else _root(power_spectrum(curves, self.directions))
         return curves.flatten(1)
 
     def fit(self, curves: Tensor, labels: Tensor, cost: float) -> None:
@@ -145,3 +145,8 @@ class PairwiseSVM(nn.Module):
         votes = empty.index_add(1, first, won).index_add(1, second, 1 - won)
         margin = empty.index_add(1, first, decisions).index_add(1, second, -decisions)
         return votes + margin / (3 * (margin.abs() + 1))
+
+
+def _root(values: Tensor) -> Tensor:
+    """Square roots with the signs of the values. The gradient at zero, which would be infinite, is zero."""
+    return values.sign() * values.where(values != 0, torch.ones_like(values)).abs().sqrt()
