@@ -45,6 +45,13 @@ def test_many_shapes_with_holes_are_not_unusual():
     assert unusual_topology(torch.tensor([1] * 20 + [3, -40, 9])) == [21, 22]
 
 
+def test_specks_of_all_shapes_are_noticed():
+    [remark] = remarks(batch([disc(90 + i, specks=2 * i) for i in range(5)]))
+    assert "from 1 to 9" in remark
+    assert "min_size" in remark
+    assert remarks(batch([disc(90), disc(90, holes=1), disc(90, holes=2)])) == []  # like digits
+
+
 def test_stairs_of_pixels_are_recognized_and_contours_are_not():
     masks = [disc(90 + i) for i in range(3)]
     [remark] = remarks(batch(masks, outline="pixels"))
@@ -61,6 +68,7 @@ def test_elongated_shapes_in_all_orientations_are_noticed():
     angles = np.linspace(0, np.pi, 7)[:-1]
     [remark] = remarks(batch([disc(squash=0.4, angle=angle) for angle in angles]))
     assert "longest axes" in remark
+    assert remarks(batch([disc(squash=0.4, angle=angle) for angle in angles]), orientation=False) == []
     assert remarks(batch([disc(squash=0.4, angle=0.1 * angle) for angle in angles])) == []
 
 

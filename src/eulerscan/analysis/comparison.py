@@ -22,6 +22,7 @@ from .._validation import check_choice, positive
 from .._version import __version__
 from ..complexes import Complex, Shape, as_complex
 from ..config import ECTConfig
+from . import quality
 from .classification import FEWEST, FOLDS, Classification, FeatureSet, classify, num_repeats
 from .distances import distance_matrix
 from .features import centroid_sizes, feature_blocks, rotation_invariant, top_dims
@@ -81,7 +82,8 @@ class Comparison:
         extremes: Shapes at two standard deviations from the mean along the first two principal components.
         warps: One outline or mesh, warped to the mean of all shapes, of each group, and to the extremes, by name: the same
             simplices at other places, for :func:`eulerscan.explorer.page`. Names say where the fit is poor.
-        remarks: What a reader should know: groups of one shape, missing values, groups that differ in kind.
+        remarks: What a reader should know: groups of one shape, missing values, groups that differ in kind, and what
+            disturbs a comparison, such as specks.
         strata: Block of each shape.
         permutations, seed: Of the tests.
     """
@@ -238,6 +240,7 @@ def compare(
         if align in ("pca", "best"):
             turned = stages("orientation", lambda: {"points": oriented(complex, align).points.numpy()})
             complex = complex.with_points(torch.from_numpy(turned["points"]))
+        remarks += quality.remarks(complex, known_names, orientation=align != "invariant")
         bar.update(1)
         features = stages("features", lambda: _features(complex, config, align))
         transforms = torch.from_numpy(features["transform" if align != "invariant" else "invariant transform"])

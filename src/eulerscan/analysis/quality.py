@@ -10,15 +10,17 @@ from torch import Tensor
 from ..complexes import Complex
 
 FEW_STAIRS = 100  # edges of an outline that are too few to matter
+SPECKLED = 3.0  # between most Euler characteristics: digits and letters differ by two
 OUTLIER = 8.0  # times the median absolute deviation
 
 
-def remarks(complex: Complex, names: Sequence[str] | None = None) -> list[str]:
+def remarks(complex: Complex, names: Sequence[str] | None = None, *, orientation: bool = True) -> list[str]:
     """What one should know about shapes before comparing them, in sentences. Most important first; often none.
 
     Args:
         complex: One or many shapes.
         names: Names of the shapes, to point at some. Default: their numbers.
+        orientation: Whether the orientation of the shapes is compared too.
 
     Example:
         >>> from eulerscan.complexes import collate
@@ -30,7 +32,7 @@ def remarks(complex: Complex, names: Sequence[str] | None = None) -> list[str]:
         _topology(complex, names),
         _stairs(complex),
         _units(complex, names),
-        _orientation(complex),
+        _orientation(complex) if orientation else None,
         _meshes(complex, names),
     ]
     return [remark for remark in found if remark is not None]
@@ -61,7 +63,18 @@ def _topology(complex: Complex, names: Sequence[str] | None) -> str | None:
     counts = complex.offsets[0].diff()
     if complex.max_dim == 0 and int(counts.min()) < int(counts.max()):
         return None  # clouds of different sizes: see divide_by
-    return describe_topology(complex.euler_characteristic(), names or [f"shape {i}" for i in range(complex.num_complexes)])
+    euler = complex.euler_characteristic()
+    remark = describe_topology(euler, names or [f"shape {i}" for i in range(complex.num_complexes)])
+    if remark is not None or complex.dim != 2 or complex.max_dim != 2:
+        return remark
+    low, high = euler.double().quantile(euler.new_tensor([0.1, 0.9], dtype=torch.float64)).tolist()
+    if high - low < SPECKLED:
+        return None
+    return (
+        f"Euler characteristics range from {int(euler.min())} to {int(euler.max())}: shapes differ in their number of pieces "
+        "or holes, which outweighs their outlines. If these are noise, read images with min_size=9, largest_component=true or "
+        "fill_holes=true."
+    )
 
 
 def _stairs(complex: Complex) -> str | None:
