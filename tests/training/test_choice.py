@@ -1,6 +1,7 @@
 """Choosing a classifier by the data."""
 
 import json
+import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -156,6 +157,27 @@ def test_what_a_budget_left_out_stays_out_when_resumed(clouds, tmp_path, monkeyp
         choice = choose(tmp_path / "seed-3", clouds, SOURCE, tried, budget=1.0)
     assert list(choice.scores) == ["svm"]
     assert choose(tmp_path / "seed-3", clouds, SOURCE, tried, budget=600.0, resume=True) == choice
+
+
+def test_other_epochs_are_not_ignored_silently(clouds, tmp_path):
+    network = [candidate for candidate in small(clouds) if candidate.name == "curves"]
+    choose(tmp_path / "seed-3", clouds, SOURCE, [replace_epochs(network[0], 1)])
+    shutil.rmtree(tmp_path / "seed-3")
+    with pytest.raises(ValueError, match="seed-3-curves holds a run with other settings"):
+        choose(tmp_path / "seed-3", clouds, SOURCE, [replace_epochs(network[0], 2)])
+
+
+def test_the_choice_is_kept_when_resumed_on_a_processor_that_rounds_otherwise(clouds, tmp_path, monkeypatch):
+    tried = [candidate for candidate in small(clouds) if candidate.name.startswith("svm")]
+    choice = choose(tmp_path / "seed-3", clouds, SOURCE, tried)
+    assert choice.kept == "ensemble"
+    config = (tmp_path / "seed-3" / "config.json").read_bytes()
+    monkeypatch.setattr(
+        "eulerscan.training.choice.calibrate", lambda *found: Calibration(1.0, 1.001 * calibrate(*found).weight)
+    )
+    monkeypatch.setattr("eulerscan.training.runs.train", None)  # nothing is trained again
+    assert choose(tmp_path / "seed-3", clouds, SOURCE, tried, resume=True).kept == "ensemble"
+    assert (tmp_path / "seed-3" / "config.json").read_bytes() == config
 
 
 def test_overwriting_does_not_keep_the_epochs_of_another_budget(clouds, tmp_path):

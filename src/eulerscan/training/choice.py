@@ -122,7 +122,8 @@ def choose(
     logits: dict[str, dict[str, Tensor]] = {"val": {}, "test": {}}
     for number, candidate in enumerate(tried):
         place = _place(folder, candidate.name)
-        if not overwrite and (place / "config.json").exists():  # with the epochs that a budget allowed
+        again = (resume or end is not None) and not overwrite
+        if again and (place / "config.json").exists():  # with the epochs that a budget allowed
             epochs = RunConfig.read(place / "config.json").training.epochs
             candidate = _with_epochs(candidate, min(epochs, candidate.training.epochs))
         elif is_made and trained:
@@ -143,6 +144,8 @@ def choose(
             found[candidate.name] = predict(model, dataset, split, num_points=candidate.training.num_points)
         trained.append(candidate)
     kept = _decide(trained, logits, dataset.labels[dataset.indices("val")].cpu())
+    if is_made:
+        kept = _made(folder, trained) or kept
     scores = {
         name: {"validation": _accuracy(found, dataset, "val"), "test": _accuracy(logits["test"][name], dataset, "test")}
         for name, found in logits["val"].items()
@@ -214,8 +217,20 @@ def _decide(trained: list[Candidate], logits: dict[str, dict[str, Tensor]], labe
     if int(lead.sum()) > float(lead.abs().sum()) ** 0.5:
         return best
     members = tuple(candidate.model for candidate in ranked if isinstance(candidate.model, ModelConfig))
-    shortest = min((candidate.training for candidate in ranked), key=lambda training: training.epochs)
-    return Candidate(ENSEMBLE, EnsembleConfig(members, *zip(*calibrations, strict=True)), shortest)
+    return _ensemble(EnsembleConfig(members, *zip(*calibrations, strict=True)), trained)
+
+
+def _ensemble(model: EnsembleConfig, trained: list[Candidate]) -> Candidate:
+    shortest = min((candidate.training for candidate in trained), key=lambda training: training.epochs)
+    return Candidate(ENSEMBLE, model, shortest)
+
+
+def _made(folder: Path, trained: list[Candidate]) -> Candidate | None:
+    """The choice of the run in the folder, which must not depend on how the processor that resumes it rounds."""
+    model = RunConfig.read(folder / "config.json").model
+    if isinstance(model, EnsembleConfig) and set(model.members) == {candidate.model for candidate in trained}:
+        return _ensemble(model, trained)
+    return next((candidate for candidate in trained if candidate.model == model), None)
 
 
 def majority(dataset: Dataset, split: str = "test") -> float:
