@@ -112,4 +112,5 @@ def test_gradients_are_finite_where_curves_vanish(spectrum, dim, generator):
     shapes.requires_grad_()
     assert (layer(shapes) == 0).any()
     gradient = torch.autograd.grad(model(shapes)[:, 0].sum(), shapes)[0]
-    assert gradient.isfinite().all() and gradient.any()
+    assert gradient.isfinite().all()
+    assert gradient.any()
