@@ -72,6 +72,9 @@ def test_a_report_of_two_folders(tmp_path):
     interactive = (output / "means.html").read_text("utf-8")
     assert interactive.index('"mean of thin') < interactive.index('"mean of wide') < interactive.index('"mean of all shapes')
     assert len((output / "distances.csv").read_text("utf-8").splitlines()) == 13
+    shares = found["classifications"]
+    assert f"from shape {100 * shares['shape']['accuracy']:.1f} ± " in page
+    assert f"from shape and size {100 * shares['shape and size']['accuracy']:.1f} ± " in page
 
 
 def test_the_pair_of_two_groups_and_the_shares_of_the_tables(tmp_path):

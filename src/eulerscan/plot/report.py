@@ -117,11 +117,13 @@ def summary(found: Comparison) -> list[str]:
             "spread, not of means."
         )
     if (best := found.classification) is not None:
-        uses = list(found.classifications)[-1]
+        shares = "; ".join(
+            f"from {uses} {100 * one.accuracy:.1f} ± {100 * one.standard_error:.1f} %"
+            for uses, one in found.classifications.items()
+        )
         lines.append(
-            f"From {uses}, {100 * best.accuracy:.1f} ± {100 * best.standard_error:.1f} % of the shapes (± standard error) "
-            f"are assigned to their group in nested cross-validation; always guessing the largest group gives "
-            f"{100 * best.majority:.1f} %."
+            f"Shapes assigned to their group in nested cross-validation (± standard error): {shares}. Always guessing the "
+            f"largest group gives {100 * best.majority:.1f} %."
         )
     return lines
 
