@@ -293,6 +293,11 @@ def test_the_path_of_a_page_may_be_a_string(tmp_path):
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.parametrize(("dim", "word"), [(2, "line"), (3, "plane")])
+def test_the_plane_is_swept_by_a_line(dim, word):
+    assert f"at or below the {word}. Made by" in page(es.Complex(torch.rand(5, dim)), name="cloud")
+
+
 def test_undecodable_file_names_are_replaced():
     assert "shape?.ply" in page(torch.rand(3, 2), name="shape\udcff.ply")
 

@@ -108,6 +108,7 @@ def page(
     folder = resources.files(__package__) / "page"
     parts = {
         "title": html.escape(f"{name} · eulerscan"),
+        "sweep": "line" if data["dim"] == 2 else "plane",
         "version": html.escape(__version__),
         "style": (folder / "style.css").read_text(encoding="utf-8"),
         "script": "\n".join((folder / script).read_text(encoding="utf-8") for script in _SCRIPTS),
