@@ -1,7 +1,8 @@
 import json
+import math
 import os
 import socket
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ import torch
 from eulerscan import Complex, collate, datasets
 from eulerscan._storage import locked
 from eulerscan.nn.models import MODELS
-from eulerscan.training import ModelConfig, RunConfig, TrainingConfig, evaluate
+from eulerscan.training import EnsembleConfig, ModelConfig, RunConfig, TrainingConfig, evaluate
 from eulerscan.training.runs import load, start
 
 SMALL = ModelConfig(model="mlp", num_directions=4, num_thresholds=5, hidden=(6,))
@@ -128,6 +129,29 @@ def test_a_damaged_run_is_named(finished, damage, error, text):
         load(finished)
 
 
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"members": "cnn"}, "model.members must be tuple.*ModelConfig, .* got str 'cnn'"),
+        ({"members": []}, "got 0 members"),
+        ({"members": [asdict(ModelConfig("svm")), {"members": []}]}, "model.members.1.members is unknown"),
+        ({"members": [asdict(ModelConfig("svm")), {"radius": 10**400}]}, "model.members.1.radius must be float, got 1000"),
+        ({"temperatures": [math.nan, 1.0]}, r"model.temperatures must be tuple\[float, ...\], got list '\[nan"),
+        ({"temperatures": [math.inf, 1.0]}, r"config.json is damaged.*positive temperature.*\(inf, 1.0\)"),
+        ({"weights": [10**400, 1.0]}, r"model.weights must be tuple\[float, ...\], got list '\[1000"),
+        ({"weights": [0.0, 1.0]}, r"positive temperature and weight.*\(0.0, 1.0\)"),
+        ({"weights": [1.0]}, r"got 2 members, .* weights \(1.0,\)"),
+    ],
+)
+def test_a_damaged_configuration_of_an_ensemble_is_named(tmp_path, config, changes, text):
+    model = EnsembleConfig((ModelConfig("svm"), ModelConfig("mlp")), (1.0, 2.0), (0.5, 0.25))
+    replace(config, model=model).write(tmp_path / "config.json")
+    assert RunConfig.read(tmp_path / "config.json").model == model
+    tamper_config(tmp_path, model=asdict(model) | changes)
+    with pytest.raises(ValueError, match=text):
+        load(tmp_path)
+
+
 def test_no_run_at_all(tmp_path):
     with pytest.raises(FileNotFoundError, match="is not a folder"):
         load(tmp_path / "nowhere")
@@ -147,6 +171,7 @@ def test_the_first_weights_follow_from_the_seed_alone():
         ({"model": "curves", "preset": "4k"}, "preset of curves must be None.* got '4k'"),
         ({"model": "mlp", "circular": True}, "circular must be None for the model 'mlp', got True"),
         ({"num_directions": 0}, "num_directions must be at least 1, got 0"),
+        ({"model": "svm", "spectrum": True, "num_directions": -5}, "num_directions must be at least 1, got -5"),
         ({"model": "cnn", "scale": -1.0}, "scale must be positive, got -1"),
         ({"num_rings": 2, "random_directions": True}, "num_rings must be None with random_directions, got 2"),
     ],

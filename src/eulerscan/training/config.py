@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import json
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from itertools import pairwise
@@ -199,7 +200,9 @@ class ModelConfig:
     @property
     def _spectrum_degree(self) -> int:
         """The degree of the quadrature for a spectrum in space: by default with a guard."""
-        return 12 + GUARD if self.num_directions is None else quadrature_degree(self.num_directions, 3)
+        if self.num_directions is None:
+            return 12 + GUARD
+        return quadrature_degree(positive(self.num_directions, "num_directions"), 3)
 
     def _given(self, names: tuple[str, ...]) -> dict[str, Any]:
         return {name: value for name in names if (value := getattr(self, name)) is not None}
@@ -228,9 +231,12 @@ class EnsembleConfig:
 
     def check(self) -> None:
         """Raise for options that no data can make valid."""
-        sizes = [len(values) for values in (self.members, self.temperatures, self.weights)]
-        if not self.members or len(set(sizes)) > 1 or not min(*self.temperatures, *self.weights) > 0:
-            raise ValueError(f"members must have a positive temperature and weight each, got {sizes} of them.")
+        sizes = {len(values) for values in (self.members, self.temperatures, self.weights)}
+        if not self.members or len(sizes) > 1 or not all(0 < x < math.inf for x in (*self.temperatures, *self.weights)):
+            raise ValueError(
+                f"members must have a positive temperature and weight each, got {len(self.members)} members, temperatures "
+                f"{self.temperatures} and weights {self.weights}."
+            )
         for member in self.members:
             member.check()
 
@@ -405,7 +411,8 @@ def _from_json(cls: Any, values: Any, prefix: str) -> Any:
         elif hint == tuple[ModelConfig, ...] and isinstance(value, list):
             value = [_from_json(ModelConfig, item, f"{prefix}{name}.{number}.") for number, item in enumerate(value)]
         elif not _fits(value, hint) or (value == math.inf and name != "scale"):
-            raise ValueError(f"{prefix}{name} must be {getattr(hint, '__name__', hint)}, got {_shown(value)}.")
+            kind = hint.__name__ if isinstance(hint, type) else hint
+            raise ValueError(f"{prefix}{name} must be {kind}, got {_shown(value)}.")
         arguments[name] = tuple(value) if isinstance(value, list) else value
     return cls(**arguments)
 
@@ -422,7 +429,7 @@ def _fits(value: Any, hint: Any) -> bool:
     if choices:
         return any(_fits(value, choice) for choice in choices)
     if hint is float:
-        return type(value) in (int, float) and not math.isnan(value)
+        return type(value) in (int, float) and (value == math.inf or abs(value) <= sys.float_info.max)  # no NaN, no 10**400
     return type(value) is hint
 
 
