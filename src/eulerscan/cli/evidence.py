@@ -86,7 +86,8 @@ def evidence(
         sure = {region.shape for region in found.regions if region.p_value <= 0.05}
         have = "has" if len(sure) == 1 else "have"
         print(
-            f"{output}: {len(names)} shapes; {len(sure)} {have} a region with p <= 0.05. Scores: {MEANING[0].lower()}{MEANING[1:]}"
+            f"{output}: {len(names)} shapes; {len(sure)} {have} a region with p <= 0.05. "
+            f"Scores: {MEANING[0].lower()}{MEANING[1:]}"
         )
         if not sure:
             print("A region stands out in its shape. Where groups differ everywhere there is none: use eulerscan compare.")
