@@ -266,3 +266,21 @@ def test_the_bounds_of_harmonics_grow_with_their_degree():
     assert least == 3 * 561 + 4
     assert more > 10**12
     assert much > 10**6 * most
+
+
+def test_a_run_killed_while_members_of_an_ensemble_are_removed_can_begin_again(tmp_path, config, data, monkeypatch):
+    run = replace(config, model=EnsembleConfig((SMALL, SMALL), (1.0, 2.0), (0.5, 0.25)))
+    start(tmp_path, run, data, progress=False)
+    (tmp_path / "choice.json").write_text("{}")
+    other = replace(run, training=TrainingConfig(epochs=1))
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            start(tmp_path, other, data, overwrite=True, progress=False)
+    start(tmp_path, other, data, overwrite=True, progress=False)
+    assert load(tmp_path)[1] == other
+    assert not (tmp_path / "choice.json").exists()  # of another choice

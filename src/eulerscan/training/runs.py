@@ -123,15 +123,16 @@ def check_folder(folder: Path, *, resume: bool = False, overwrite: bool = False)
 
 def _prepare(folder: Path, config: RunConfig, *, overwrite: bool) -> None:
     """Write the configuration of a run, or check that the run in its folder is the same, or remove that run."""
-    files = ("result.json", "training.safetensors", "model.safetensors", "metrics.jsonl", "config.json")
+    files = ("result.json", "choice.json", "training.safetensors", "model.safetensors", "metrics.jsonl", "config.json")
     path = folder / "config.json"
     for partial in folder.glob(".*.partial"):  # of a run that was killed while writing
         partial.unlink()
     if path.exists() and overwrite:
         RunConfig.read(path)  # other programs have files of this name too
-        for name in files:
+        if (folder / MEMBERS).exists():
+            shutil.rmtree(folder / MEMBERS)
+        for name in files:  # the configuration last: without it, the folder would not be that of a run
             (folder / name).unlink(missing_ok=True)
-        shutil.rmtree(folder / MEMBERS, ignore_errors=True)
     elif path.exists() and not RunConfig.read(path).same_run(config):
         raise ValueError(f"{folder} holds a run with other settings, so it cannot be resumed with these. See {path}.")
     config.write(path)
