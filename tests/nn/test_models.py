@@ -158,6 +158,20 @@ def test_an_ensemble_gives_the_mean_of_the_probabilities(rng):
         Ensemble(members[:2], [Calibration()])
 
 
+def test_calibrations_may_be_any_pairs():
+    members, shapes = [make(ECTMLP), make(ECTMLP)], torch.rand(4, 9, 3)
+    expected = Ensemble(members, [Calibration(2.0, 0.5), Calibration()])(shapes)
+    torch.testing.assert_close(Ensemble(members, [[2.0, 0.5], (1.0, 1.0)])(shapes), expected)
+    for wrong in ([(1.0,), (1.0,)], [(1.0, float("nan")), (1.0, 1.0)], [(1.0, 2.0, 3.0), (1.0, 1.0)]):
+        with pytest.raises(ValueError, match="calibrations must be 2 pairs of positive numbers"):
+            Ensemble(members, wrong)
+
+
+def test_a_classifier_that_is_sure_of_wrong_classes_has_a_weight_still():
+    wrong = calibrate(1e7 * torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), torch.tensor([1, 1, 0]))
+    assert 0 < wrong.weight < 1e-200
+
+
 def test_a_calibration_makes_probabilities_as_sure_as_they_should_be():
     labels = torch.zeros(1000, dtype=torch.int64)
     logits = torch.where(torch.arange(1000)[:, None] < 800, torch.tensor([[50.0, 0.0]]), torch.tensor([[0.0, 50.0]]))

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from ...complexes import Shape, as_complex
 from ..layers import ECTLayer
 
+WORST = 300.0  # cross entropy: the weight of a classifier that is sure of wrong classes is hardly more than zero
+
 
 class Calibration(NamedTuple):
     """How much a classifier is trusted.
@@ -30,8 +32,8 @@ class Ensemble(nn.Module):
 
     Args:
         members: Classifiers of the same classes, trained separately.
-        calibrations: How much each member is trusted, as :func:`~eulerscan.nn.models.ensemble.calibrate` finds it. Default: all
-            the same.
+        calibrations: Temperature and weight of each member, as :func:`~eulerscan.nn.models.ensemble.calibrate` finds them.
+            Default: all are one.
 
     Example:
         >>> from eulerscan import ECTLayer
@@ -41,16 +43,18 @@ class Ensemble(nn.Module):
         True
     """
 
-    def __init__(self, members: Sequence[nn.Module], calibrations: Sequence[Calibration] | None = None) -> None:
+    def __init__(self, members: Sequence[nn.Module], calibrations: Sequence[Sequence[float]] | None = None) -> None:
         super().__init__()
         if not members:
             raise ValueError("members must not be empty.")
         self.members = nn.ModuleList(members)
-        self.calibrations = [Calibration()] * len(members) if calibrations is None else list(calibrations)
-        if len(self.calibrations) != len(members) or not all(0 < x < math.inf for pair in self.calibrations for x in pair):
+        pairs = [Calibration()] * len(members) if calibrations is None else [tuple(pair) for pair in calibrations]
+        positive = all(len(pair) == 2 and all(0 < x < math.inf for x in pair) for pair in pairs)
+        if len(pairs) != len(members) or not positive:
             raise ValueError(
-                f"calibrations must be {len(members)} pairs of positive numbers, one for each member, got {self.calibrations}."
+                f"calibrations must be {len(members)} pairs of positive numbers, one for each member, got {pairs}."
             )
+        self.calibrations = [Calibration(*pair) for pair in pairs]
 
     @property
     def layer(self) -> ECTLayer:
@@ -89,7 +93,8 @@ def calibrate(logits: Tensor, labels: Tensor) -> Calibration:
         logits: ``[B, num_classes]`` of shapes that the classifier was not trained on.
         labels: Their classes ``[B]``.
     """
+    logits, labels = logits.cpu().double(), labels.cpu()
     factors, smoothing = torch.logspace(-2.5, 2.5, 101, dtype=torch.float64), 1 / (len(labels) + 1)
-    losses = [nn.functional.cross_entropy(logits.double() * factor, labels, label_smoothing=smoothing) for factor in factors]
+    losses = [nn.functional.cross_entropy(logits * factor, labels, label_smoothing=smoothing) for factor in factors]
     least, best = torch.stack(losses).min(dim=0)
-    return Calibration(float(1 / factors[best]), math.exp(-2 * float(least)))
+    return Calibration(float(1 / factors[best]), math.exp(-2 * min(float(least), WORST)))
