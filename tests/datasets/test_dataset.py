@@ -108,7 +108,7 @@ def test_copies_and_pickles_are_equal():
         ({"shapes": "shapes/"}, TypeError, "shape must be a Complex.*got str"),
         ({"labels": torch.zeros(3, dtype=torch.int64)}, ValueError, r"labels must have .*\[20\], got \[3\]"),
         ({"labels": torch.zeros(20)}, TypeError, "labels must be .*int64.*, got torch.float32"),
-        ({"labels": [0] * 20}, TypeError, "labels must be .*int64.*, got list"),
+        ({"labels": [0] * 20}, TypeError, "labels must be .*int64.*, got list.*torch.tensor"),
         ({"labels": torch.full((20,), 2)}, ValueError, "labels must be from 0 to 1 .* got 2"),
         ({"labels": torch.full((20,), -1)}, ValueError, "labels must be from 0 to 1 .* got -1"),
         ({"splits": {"train": torch.tensor([20])}}, IndexError, r"splits\['train'\] must hold indices from 0 to 19, got 20"),
@@ -145,6 +145,8 @@ def test_an_unknown_split_is_named():
     for call in (numbered().split, numbered().loader):
         with pytest.raises(ValueError, match="split must be .*train, test, got 'validation'"):
             call("validation")
+    with pytest.raises(ValueError, match="got 'train', but 'numbered' has no splits.*stratified"):
+        dataclasses.replace(numbered(), splits={}).split("train")
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 18, 100])

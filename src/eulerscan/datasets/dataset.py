@@ -150,8 +150,13 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
 
     def indices(self, split: str) -> Tensor:
         """Indices of the shapes of a split."""
+        if not self.splits:
+            raise ValueError(
+                f"split must be one of the data set, got {split!r}, but {self.name!r} has no splits. Give it some: "
+                "splits=eulerscan.datasets.splits.stratified(labels)."
+            )
         if split not in self.splits:
-            raise ValueError(f"split must be one of {', '.join(self.splits) or 'none (there are no splits)'}, got {split!r}.")
+            raise ValueError(f"split must be one of {', '.join(self.splits)}, got {split!r}.")
         return self.splits[split]
 
 
@@ -187,13 +192,14 @@ def identity(batch: Any) -> Any:
 
 def _check_labels(labels: Tensor, count: int, num_classes: int) -> None:
     if not isinstance(labels, Tensor) or labels.dtype != torch.int64:
-        raise TypeError(f"labels must be an int64 tensor, got {_kind(labels)}.")
+        hint = "" if isinstance(labels, Tensor) else " Use torch.tensor(labels)."
+        raise TypeError(f"labels must be an int64 tensor, got {_kind(labels)}.{hint}")
     if labels.shape != (count,):
         raise ValueError(f"labels must have one entry per shape, shape [{count}], got {list(labels.shape)}.")
     low, high = (int(labels.min()), int(labels.max())) if count else (0, -1)
     if low < 0 or high >= num_classes:
         raise ValueError(
-            f"labels must be from 0 to {num_classes - 1} for {num_classes} classes, got {low if low < 0 else high}."
+            f"labels must be from 0 to {num_classes - 1} (one for each name in classes), got {low if low < 0 else high}."
         )
 
 
