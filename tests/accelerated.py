@@ -126,6 +126,13 @@ def second_derivative(points, graph, directions, thresholds):
     return torch.autograd.grad(slope.square().sum(), points)[0]
 
 
+def classified(move):
+    """Logits of an ensemble of two SVMs."""
+    layer = es.ECTLayer(3, num_thresholds=7, directions=NODES)
+    svms = [move(models.ECTSVM(layer, 2, spectrum=spectrum)) for spectrum in (False, True)]
+    return models.Ensemble([svm.fit(move(CLOUDS), move(LABELS[:4])) for svm in svms])(move(CLOUDS))
+
+
 # move(x) is x on the device.
 CALLS = {
     "ect exact": lambda move, device: es.ect(move(GRAPH), move(DIRECTIONS), move(THRESHOLDS)),
@@ -155,6 +162,7 @@ CALLS = {
         move(POINTS).clone().requires_grad_(), move(GRAPH), move(DIRECTIONS), move(THRESHOLDS)
     ),
     "training": lambda move, device: trained(device),
+    "SVM": lambda move, device: classified(move),
     "to the CPU": lambda move, device: move(move(GRAPH).cpu()),
 }
 
@@ -166,6 +174,7 @@ NARROW = {
     "power spectrum": lambda move, device: power_spectrum(
         es.ect(move(MESH), move(NODES), move(THRESHOLDS), scale=9.0), move(NODES)
     ),
+    "SVM": lambda move, device: classified(move),
     "frames": lambda move, device: move(FrameAveraging(es.ECTLayer(3, 6, 7))).eval()(move(MESH)),
 }
 

@@ -119,7 +119,7 @@ class PairwiseSVM(nn.Module):
         deviation = variance.sqrt() + variance.mean().sqrt()
         self.deviation.copy_(deviation.where(deviation > 0, torch.ones_like(deviation)))
         standardized = (features - self.mean) / self.deviation
-        fitted = svm.SVC(C=cost, decision_function_shape="ovo").fit(standardized.double().cpu().numpy(), labels.cpu().numpy())
+        fitted = svm.SVC(C=cost, decision_function_shape="ovo").fit(standardized.cpu().double().numpy(), labels.cpu().numpy())
         self.resize(len(fitted.support_))
         self.support.copy_(standardized[torch.from_numpy(fitted.support_).long()])
         self.gamma.fill_(float(fitted._gamma))
