@@ -284,6 +284,9 @@ def test_a_complex_does_not_change():
     complex = mixture()[1]
     with pytest.raises(AttributeError, match="points cannot be set: a Complex is immutable"):
         complex.points = torch.rand(4, 3)
+    with pytest.raises(AttributeError, match="packed cannot be deleted: a Complex is immutable"):
+        del complex.packed
+    assert len(complex.points)
 
 
 @pytest.mark.parametrize("make", [copy.copy, copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))])

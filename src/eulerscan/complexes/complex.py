@@ -100,6 +100,9 @@ class Complex:
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"{name} cannot be set: a Complex is immutable. with_points() makes another one.")
 
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{name} cannot be deleted: a Complex is immutable.")
+
     @property
     def points(self) -> Tensor:
         """``[V, dim]``: coordinates, complex after complex (in the given order, if ``batch`` was ascending)."""
