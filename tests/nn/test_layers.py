@@ -297,6 +297,7 @@ def test_points_far_beyond_the_thresholds_are_warned_of_once():
     ):
         fitting(pixels)
     es.ECTLayer(2)(torch.zeros(3, 0, 2))
+    es.ECTLayer(2, num_thresholds=1)(torch.rand(1, 9, 2))
     es.ECTLayer(3)(2 * torch.randn(1, 1000, 3, generator=torch.Generator().manual_seed(0)))  # some beyond
 
 

@@ -190,6 +190,8 @@ class ECTLayer(nn.Module):
         self._is_checked = True
         if self.config.normalize in ("unit_ball", "vertices") or not points.is_cpu or not self.weight.is_cpu or not len(points):
             return
+        if self.config.num_thresholds == 1:  # nothing lies between thresholds
+            return
         if self.config.normalize is not None:
             points = complex.normalized(self.config.normalize).points
         low, high = self.raw_thresholds.aminmax()
