@@ -165,6 +165,10 @@ def test_other_epochs_are_not_ignored_silently(clouds, tmp_path):
     shutil.rmtree(tmp_path / "seed-3")
     with pytest.raises(ValueError, match="seed-3-curves holds a run with other settings"):
         choose(tmp_path / "seed-3", clouds, SOURCE, [replace_epochs(network[0], 2)])
+    svm = small(clouds)[0]
+    choose(tmp_path / "seed-4", clouds, SOURCE, [svm, network[0]])
+    with pytest.raises(ValueError, match="seed-4-svm holds a run with other settings"):  # no budget shortens an SVM
+        choose(tmp_path / "seed-4", clouds, SOURCE, [replace_epochs(svm, 9), replace_epochs(network[0], 9)], resume=True)
 
 
 def test_the_choice_is_kept_when_resumed_on_a_processor_that_rounds_otherwise(clouds, tmp_path, monkeypatch):
@@ -264,6 +268,8 @@ def test_folds_test_every_shape_once(clouds):
         assert torch.bincount(clouds.labels[split["test"]]).tolist() == [8] * 4
     with pytest.raises(ValueError, match="number must be from 0 to 4"):
         fold(clouds.labels, 5, 5)
+    with pytest.raises(ValueError, match="num_folds must be at most 3, .*got 4"):
+        fold(torch.zeros(3, dtype=torch.int64), 0, 4)
 
 
 def test_the_majority_is_that_of_the_training_shapes(clouds):

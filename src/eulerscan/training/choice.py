@@ -122,10 +122,10 @@ def choose(
     logits: dict[str, dict[str, Tensor]] = {"val": {}, "test": {}}
     for number, candidate in enumerate(tried):
         place = _place(folder, candidate.name)
-        again = (resume or end is not None) and not overwrite
-        if again and (place / "config.json").exists():  # with the epochs that a budget allowed
-            epochs = RunConfig.read(place / "config.json").training.epochs
-            candidate = _with_epochs(candidate, min(epochs, candidate.training.epochs))
+        if not overwrite and (place / "config.json").exists():
+            if _is_network(candidate) and (resume or end is not None):  # with the epochs that a budget allowed
+                epochs = RunConfig.read(place / "config.json").training.epochs
+                candidate = _with_epochs(candidate, min(epochs, candidate.training.epochs))
         elif is_made and trained:
             continue
         elif end is not None and _is_network(candidate):
