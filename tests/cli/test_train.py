@@ -230,8 +230,21 @@ def test_scores_are_means_over_the_runs_that_have_them():
     module = importlib.import_module("eulerscan.cli.train")
     choices = [Choice(scores, "curves", []), Choice({"svm": {"validation": 90.0, "test": 80.0}}, "svm", [])]
     lines = module._scores(choices, 50.0).splitlines()
-    assert lines[-2].split() == ["svm", "85.0", "75.0", "kept", "1", "of", "2"]
-    assert lines[-1].split() == ["curves", "90.0", "60.0", "kept", "1", "of", "2"]
+    assert " ".join(lines[-2].split()) == "svm 85.0 75.0 kept in 1 of 2 runs"
+    assert " ".join(lines[-1].split()) == "curves 90.0 60.0 tried in 1 of 2 runs, kept in 1 of 2 runs"
+    with_ensemble = {"ensemble": scores["svm"], **scores}
+    assert module._scores([Choice(with_ensemble, "ensemble", [])], 50.0).splitlines()[-1].split()[::3] == ["ensemble", "kept"]
+
+
+def test_folds_are_named_and_weigh_as_many_shapes_as_they_have(run, folder, tmp_path):
+    out, _ = run("train", "--folder", folder, "--model", "svm", "--folds", 3, "--output", tmp_path / "out")
+    assert [line.split()[0] for line in out.splitlines()[:5]][::2] == ["fold", "0", "2"]
+    assert "over 3 folds)" in out
+    module = importlib.import_module("eulerscan.cli.train")
+    found = module._interval([{"test_accuracy": 100.0}, {"test_accuracy": 50.0}], [3, 2], 5, 2)
+    assert found.startswith("test accuracy 80.0 %")
+    _, err = run("train", "--folder", folder, "--model", "svm", "--folds", 999, "--output", tmp_path / "x", status=2)
+    assert "num_folds must be at most" in err
 
 
 def test_evaluating_gives_the_scores_of_training(run, trained):

@@ -23,7 +23,7 @@ from ..datasets.source import load_source, split_source
 from ..io.formats import IMAGE_EXTENSIONS
 from ..training import distributed
 from ..training.checkpoints import Epoch
-from ..training.choice import Choice, candidates, choose, majority
+from ..training.choice import ENSEMBLE, Choice, candidates, choose, majority
 from ..training.config import ModelConfig, RunConfig, TrainingConfig
 from ..training.metrics import wilson
 from ..training.runs import check_folder, start
@@ -118,10 +118,12 @@ def train(
                 warn_light_background(Path(image), source["options"])
         results: list[dict[str, Any]] = []
         choices: list[Choice] = []
+        sizes: list[int] = []
         for run, number in zip(runs, numbers, strict=True):
             settings = training if folds else replace(training, seed=number)
             origin = source | {"fold": [number, folds]} if folds else source
             data = split_source(found, origin)
+            sizes.append(len(data.indices("test")))
             writer = _tensorboard(run) if tensorboard and distributed.is_first() else None
             try:
                 if automatic:
@@ -149,10 +151,12 @@ def train(
         partial.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     if choices:
         print(_scores(choices, summary["majority"]), end="\n\n")
+        if len(choices) > 1:
+            print(f"{runs[0].name}:")
         print("\n".join(f"- {reason}" for reason in choices[0].reasons), end="\n\n")
-    print(_table(results, summary))
+    print(_table(results, summary, "fold" if folds else "seed", numbers))
     tested = len(found) if folds else len(found.indices("test"))
-    print(f"\n{_interval(results, tested, folds)}; the largest class alone is {summary['majority']:.1f} %")
+    print(f"\n{_interval(results, sizes, tested, folds)}; the largest class alone is {summary['majority']:.1f} %")
     print(f"\n{found.name}: {len(found)} shapes, {len(found.classes)} classes, tested on {tested}; runs in {output}")
     if plots:
         print(f"plots in {runs[0]}")
@@ -173,7 +177,8 @@ def _seconds(text: str) -> float:
 
 def _device(name: str) -> torch.device:
     """A device of this machine. Under ``torchrun`` ``cuda`` is that of this process."""
-    wanted = "--device must be a device of this machine, such as cpu or cuda"
+    known = "cpu or cuda" if torch.cuda.is_available() else "cpu (PyTorch finds no GPU)"
+    wanted = f"--device must be a device of this machine, such as {known}"
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
@@ -210,17 +215,23 @@ def _source(name: str | None, folder: Path | None, input: Input, skip_small: boo
 def _scores(choices: Sequence[Choice], baseline: float) -> str:
     """The candidates with their mean scores over the runs."""
     rows = [["largest class", "", f"{baseline:.1f}", ""]]
-    for name in dict.fromkeys(name for choice in choices for name in choice.scores):  # a budget may leave some out
+    names = dict.fromkeys(name for choice in choices for name in choice.scores)  # a budget may leave some out
+    for name in sorted(names, key=ENSEMBLE.__eq__):
         own = [choice.scores[name] for choice in choices if name in choice.scores]
         means = [statistics.fmean(scores[split] for scores in own) for split in ("validation", "test")]
         kept = sum(choice.kept == name for choice in choices)
-        rows.append([name, *(f"{mean:.1f}" for mean in means), f"kept {kept} of {len(choices)}" if kept else ""])
+        notes = [f"tried in {len(own)} of {len(choices)} runs"] if len(own) < len(choices) else []
+        notes += [f"kept in {kept} of {len(choices)} runs" if len(choices) > 1 else "kept"] if kept else []
+        rows.append([name, *(f"{mean:.1f}" for mean in means), ", ".join(notes)])
     return aligned(["model", "validation %", "test %", ""], rows)
 
 
-def _interval(results: Sequence[dict[str, Any]], tested: int, folds: int) -> str:
-    """Test accuracy with a 95 % interval. Over seeds the test shapes are the same, so they count once."""
-    accuracy = statistics.fmean(result["test_accuracy"] for result in results)
+def _interval(results: Sequence[dict[str, Any]], sizes: Sequence[int], tested: int, folds: int) -> str:
+    """Test accuracy with a 95 % interval: the share of all test shapes, since folds may differ in size by one.
+
+    Over seeds the test shapes are the same, so they count once.
+    """
+    accuracy = statistics.fmean([result["test_accuracy"] for result in results], sizes)
     low, high = wilson(accuracy / 100, tested)
     text = f"test accuracy {accuracy:.1f} %, 95 % interval {100 * low:.1f} to {100 * high:.1f} for {tested} shapes"
     if folds:
@@ -240,24 +251,24 @@ def summarize(results: list[dict[str, Any]]) -> dict[str, Any]:
     return summary
 
 
-def _table(results: list[dict[str, Any]], summary: dict[str, Any]) -> str:
-    header = ["seed", "accuracy %", "balanced %", "macro F1 %", "epochs", "best", "s/epoch", "parameters"]
+def _table(results: list[dict[str, Any]], summary: dict[str, Any], unit: str, numbers: Sequence[int]) -> str:
+    header = [unit, "accuracy %", "balanced %", "macro F1 %", "epochs", "best", "s/epoch", "parameters"]
     scores = ("test_accuracy", "test_balanced_accuracy", "test_macro_f1")
     rows = [
         [
-            r["seed"],
+            number,
             *(f"{r[name]:.2f}" for name in scores),
             r["epochs"],
             r["best_epoch"],
             f"{r['seconds_per_epoch']:.2f}",
             r["parameters"],
         ]
-        for r in results
+        for number, r in zip(numbers, results, strict=True)
     ]
     text = aligned(header, rows)
     if len(results) > 1:
         mean = f"accuracy {summary[scores[0]]:.2f} ± {summary[scores[0] + '_std']:.2f} %"
-        text += f"\n\ntest {mean} (mean ± standard deviation over {len(results)} seeds)"
+        text += f"\n\ntest {mean} (mean ± standard deviation over {len(results)} {unit}s)"
     return text
 
 

@@ -40,6 +40,8 @@ def fold(labels: Tensor, number: int, num_folds: int, *, seed: int = 0) -> dict[
     """
     if not 0 <= number < num_folds:
         raise ValueError(f"number must be from 0 to {num_folds - 1} for {num_folds} folds, got {number}.")
+    if num_folds > len(labels):
+        raise ValueError(f"num_folds must be at most {len(labels)}, the number of shapes, got {num_folds}.")
     shuffled = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
     by_class = shuffled[labels[shuffled].argsort(stable=True)]
     inside = torch.arange(len(labels)) % num_folds == number
