@@ -196,7 +196,7 @@ class Critical(NamedTuple):
 def critical(shape: Shape, directions: Tensor) -> Critical:
     """Where the curves of the exact transform jump: at which vertex, at which height, by how much.
 
-    On a closed surface only a few per cent of the vertices change a curve: minima, maxima and saddles. The jumps say everything
+    On a closed surface only a few percent of the vertices change a curve: minima, maxima and saddles. The jumps say everything
     about the exact transform, for any thresholds, and can be stored and compared.
 
     Args:
