@@ -200,6 +200,16 @@ def test_covariates_must_vary_and_be_finite():
             distance_regression(matrix, covariate)
 
 
+def test_a_pair_of_groups_of_one_block_each_has_nothing_to_permute():
+    points = np.random.default_rng(0).normal(size=12)
+    matrix, groups, strata = abs(points[:, None] - points), list("aabbbccccccc"), [0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5]
+    found = {pair.groups: pair.test for pair in pairwise_tests(matrix, groups, strata=strata)}
+    assert found["a", "b"].p == found["a", "b"].smallest_p == 1
+    assert found["a", "c"].smallest_p == pytest.approx(1 / 5)  # blocks that may be the one of a
+    with pytest.raises(ValueError, match="at least three blocks .* got 2"):
+        pairwise_tests(matrix[:5, :5], groups[:5], strata=strata[:5])
+
+
 @pytest.mark.parametrize("strata", [None, [0, 1, 2, 3] * 5])
 def test_the_pair_of_two_groups_has_the_p_value_of_permanova(strata):
     points = np.random.default_rng(0).normal(size=20)

@@ -192,8 +192,8 @@ def pairwise_tests(
 ) -> list[PairTest]:
     """PERMANOVA of every pair of groups, with p-values adjusted for their number. Arguments are those of :func:`permanova`.
 
-    Pairs in which nothing can be permuted, of two groups of one shape, have the p-value 1. If there are only two groups, the
-    test is that of :func:`permanova`, with the same permutations.
+    Pairs in which nothing can be permuted, of two groups of one shape or one block, have the p-value 1. If there are only two
+    groups, the test is that of :func:`permanova`, with the same permutations.
 
     Example:
         >>> points = np.array([0.0, 1, 2, 3, 10, 11, 12, 13, 0.1, 1.1, 2.1, 3.1])
@@ -207,12 +207,14 @@ def pairwise_tests(
     for i, j in combinations(range(len(kinds)), 2):
         inside = np.flatnonzero((labels == i) | (labels == j))
         own, part = (labels[inside] == j).astype(np.int64), matrix[np.ix_(inside, inside)]
-        if len(inside) < 3 or not part.any():
+        within = None if blocks is None else blocks[inside]
+        units = len(inside) if within is None else _num_exchangeable(own, within)
+        if (units < 3 and len(kinds) > 2) or len(inside) < 3 or not part.any():
             nothing = np.ones(permutations)
             test = PermutationTest(1.0, 1.0, 0.0, 0.0, 0.0, permutations, 1.0, seed, nothing)
         else:
             seeds = (seed, i, j) if len(kinds) > 2 else seed
-            arrangement = permuted_labels(own, permutations, None if blocks is None else blocks[inside], seeds)
+            arrangement = permuted_labels(own, permutations, within, seeds)
             test = _f_test(part**2, own, 2, arrangement, seed)
         sizes = (int((own == 0).sum()), int(own.sum()))
         found.append(((str(kinds[i]), str(kinds[j])), sizes, test, *_mean_distance(part**2, own)))
@@ -319,6 +321,12 @@ def permuted_labels(
     for rows in np.array_split(np.arange(permutations), -(-permutations * n // AT_ONCE)):
         index[np.ix_(rows, base)] = (blocks + rng.random((len(rows), n))).argsort(axis=1)
     return Arrangement(index, _smallest_p(labels, blocks, permutations, named))
+
+
+def _num_exchangeable(labels: _Array, blocks: _Array) -> int:
+    """Number of blocks if each has one label, so that whole blocks are permuted; else of shapes."""
+    count = len(np.unique(blocks))
+    return count if np.unique(np.stack([blocks, labels]), axis=1).shape[1] == count else len(labels)
 
 
 def _smallest_p(labels: _Array, blocks: _Array, permutations: int, named: bool) -> float:
