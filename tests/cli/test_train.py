@@ -395,8 +395,13 @@ def test_a_table_assigns_classes_and_its_run_can_be_evaluated_and_tested_on_anot
     for name in ("sphere", "torus"):
         shutil.copytree(folder / name, other / f"{name}s")
     shutil.rmtree(other / "toruss")  # a class may be missing
-    out, _ = run("evaluate", trained, other, "--as-json")
+    out, err = run("evaluate", trained, other, "--as-json")
     assert json.loads(out)["count"] == 10
+    assert "too high" not in err
+    (flat / "notes.csv").unlink()
+    (flat / "shapes.csv").rename(tmp_path / "shapes.csv")
+    _, err = run("evaluate", trained, flat, "--table", tmp_path / "shapes.csv", "--label", "kind")
+    assert f"warning: the run was trained on shapes of {flat}, so these scores are too high" in err
     (other / "cubes").mkdir()
     shutil.copy(next((folder / "torus").glob("*.obj")), other / "cubes")
     _, err = run("evaluate", trained, other, status=2)

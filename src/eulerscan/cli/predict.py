@@ -79,6 +79,12 @@ def evaluate(
         options = config.data["options"] if "folder" in config.data else {}
         dataset, failed = _labeled(folder, config, read_labeled(folder, table=table, label=label, cache=cache, **options))
         split, tested = "test", str(folder)
+        if "folder" in config.data and Path(config.data["folder"]).resolve() in (folder.resolve(), *folder.resolve().parents):
+            print(
+                f"warning: the run was trained on shapes of {folder}, so these scores are too high. Without a folder, evaluate "
+                "tests the shapes that were left out of training",
+                file=sys.stderr,
+            )
     rows: list[list[Any]] = []
 
     def collect(indices: Tensor, logits: Tensor) -> None:
