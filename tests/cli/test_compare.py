@@ -125,7 +125,7 @@ def test_a_table_gives_groups_covariates_traits_and_blocks(tmp_path):
     assert "'s99'" in found["left_out"][0]["reason"]
     assert found["regressions"]["age"]["p"] <= 0.05
     assert found["regressions"]["age"]["r2"] > 0.5
-    assert any("1 shapes have no age" in remark for remark in found["remarks"])
+    assert any("1 shape has no age, and is left out" in remark for remark in found["remarks"])
     assert list(found["classifications"]) == ["shape", "shape and size", "traits", "shape and traits"]
     assert found["classification"]["uses"] == "shape and traits"
     assert found["strata"] is True

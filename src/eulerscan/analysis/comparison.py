@@ -436,7 +436,9 @@ def _regressions(
             remarks.append(f"The covariate {name} is left out: it has {len(known)} values, and needs three different ones.")
             continue
         if len(known) < len(column):
-            remarks.append(f"{len(column) - len(known)} shapes have no {name}, and are left out of its test.")
+            missing = len(column) - len(known)
+            have = "1 shape has no" if missing == 1 else f"{missing} shapes have no"
+            remarks.append(f"{have} {name}, and {'is' if missing == 1 else 'are'} left out of its test.")
         blocks = None if strata is None else [strata[i] for i in known.tolist()]
         part = matrix[known][:, known]
         found[name] = distance_regression(part, column[known], permutations=permutations, strata=blocks, seed=seed)
