@@ -58,6 +58,7 @@ def test_a_data_set_is_trained_with_several_seeds(run, tmp_path):
     assert summary["test_accuracy"] == pytest.approx(np.mean([r["test_accuracy"] for r in results]))
     assert f"accuracy {summary['test_accuracy']:.2f} ± {summary['test_accuracy_std']:.2f} %" in out
     assert ", tested on 8; runs in" in out
+    assert "s/epoch" in out
     for name in ("training", "confusion", "directions", "transforms"):
         with Image.open(output / "seed-0" / f"{name}.png") as picture:
             assert picture.size[0] > 300
@@ -239,6 +240,8 @@ def test_scores_are_means_over_the_runs_that_have_them():
 def test_folds_are_named_and_weigh_as_many_shapes_as_they_have(run, folder, tmp_path):
     out, _ = run("train", "--folder", folder, "--model", "svm", "--folds", 3, "--output", tmp_path / "out")
     assert [line.split()[0] for line in out.splitlines()[:5]][::2] == ["fold", "0", "2"]
+    assert "seconds" in out
+    assert "epoch" not in out  # an SVM has none
     assert "over 3 folds)" in out
     module = importlib.import_module("eulerscan.cli.train")
     found = module._interval([{"test_accuracy": 100.0}, {"test_accuracy": 50.0}], [3, 2], 5, 2)

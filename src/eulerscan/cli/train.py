@@ -252,14 +252,21 @@ def summarize(results: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _table(results: list[dict[str, Any]], summary: dict[str, Any], unit: str, numbers: Sequence[int]) -> str:
-    header = [unit, "accuracy %", "balanced %", "macro F1 %", "epochs", "best", "s/epoch", "parameters"]
+    once = all(r["epochs"] == 1 for r in results)  # SVMs and ensembles have no epochs
+    header = [
+        unit,
+        "accuracy %",
+        "balanced %",
+        "macro F1 %",
+        *(["seconds"] if once else ["epochs", "best", "s/epoch"]),
+        "parameters",
+    ]
     scores = ("test_accuracy", "test_balanced_accuracy", "test_macro_f1")
     rows = [
         [
             number,
             *(f"{r[name]:.2f}" for name in scores),
-            r["epochs"],
-            r["best_epoch"],
+            *([] if once else [r["epochs"], r["best_epoch"]]),
             f"{r['seconds_per_epoch']:.2f}",
             r["parameters"],
         ]
