@@ -199,3 +199,21 @@ def test_a_block_that_is_named_twice_has_twice_the_weight():
     assert found["twice"].predictions != found["once"].predictions
     again = classify(blocks | {"copy": signal}, labels, {"copy": [("signal", "copy", "noise")]}, repeats=3)["copy"]
     assert again.predictions == found["twice"].predictions
+
+
+def test_covariates_of_repeated_scans_are_those_of_their_specimens():
+    rng = np.random.default_rng(0)
+    angle = 2 * np.pi * np.arange(40) / 40
+    age = np.repeat(rng.uniform(1, 9, 14), 2)
+    widths = 0.3 + 0.05 * age + 0.01 * rng.normal(size=28)
+    outlines = [torch.from_numpy(np.stack([np.cos(angle), width * np.sin(angle)], axis=1)) for width in widths]
+    measured = age + 0.1 * rng.normal(size=28)  # differs between the scans
+    specimen, groups = np.repeat(np.arange(14), 2).tolist(), ["a", "a", "b", "b"] * 7
+    only_tests = {"permutations": 199, "classification": False, "means": False}
+    covariates = {"age": measured.tolist(), "few": [1.0, 1.2, 2.0, 2.1, *[None] * 24]}
+    found = compare(from_outline(outlines), groups, strata=specimen, covariates=covariates, **only_tests)
+    assert found.regressions["age"].p <= 0.01
+    assert "few" not in found.regressions
+    assert any("few is left out: it has 2 values" in remark for remark in found.remarks)
+    treated = compare(from_outline(outlines), ["a", "b"] * 14, strata=specimen, covariates=covariates, **only_tests)
+    assert treated.regressions["age"].p > 0.01  # within specimens

@@ -257,7 +257,7 @@ def compare(
         given = dict(covariates or {})
         if size is not None and "size" not in given:
             given["size"] = logs.tolist()
-        regressions = _regressions(matrix, given, blocks, permutations, seed, remarks)
+        regressions = _regressions(matrix, given, labels, blocks, permutations, seed, remarks)
         bar.update(1)
         found: dict[str, Classification] = {}
         if classification:
@@ -421,19 +421,32 @@ def _traits(traits: Mapping[str, Sequence[float | None]], names: Sequence[str]) 
 def _regressions(
     matrix: Tensor,
     covariates: Mapping[str, Sequence[float | None]],
+    labels: Sequence[str],
     strata: Sequence[str] | None,
     permutations: int,
     seed: int,
     remarks: list[str],
 ) -> dict[str, PermutationTest]:
+    """Tests of the covariates.
+
+    Where whole blocks are permuted, such as the scans of a specimen, a covariate is averaged over each block. Otherwise a
+    number that differs between scans, as size does, would be permuted within specimens, and the test would hardly see
+    differences between them.
+    """
+    whole = strata is not None and blocks_are_whole(labels, strata)
     found = {}
     for name, values in covariates.items():
         column = np.array([math.nan if value is None else float(value) for value in values])
         if len(column) != len(matrix):
             raise ValueError(f"covariates must hold a number for each of {len(matrix)} shapes, got {len(column)} for {name!r}.")
         known = np.flatnonzero(np.isfinite(column))
-        if len(known) < 3 or not np.ptp(column[known]) > 0:
-            remarks.append(f"The covariate {name} is left out: it has {len(known)} values, and needs three different ones.")
+        count = len(known)
+        if strata is not None and whole:
+            numbers = np.unique([strata[i] for i in known.tolist()], return_inverse=True)[1]
+            count = len(np.unique(numbers))
+            column[known] = (np.bincount(numbers, column[known]) / np.bincount(numbers))[numbers]
+        if count < 3 or not np.ptp(column[known]) > 0:
+            remarks.append(f"The covariate {name} is left out: it has {count} values, and needs three different ones.")
             continue
         if len(known) < len(column):
             missing = len(column) - len(known)
@@ -443,6 +456,11 @@ def _regressions(
         part = matrix[known][:, known]
         found[name] = distance_regression(part, column[known], permutations=permutations, strata=blocks, seed=seed)
     return found
+
+
+def blocks_are_whole(labels: Sequence[str], strata: Sequence[str]) -> bool:
+    """Whether each block belongs to one group, so that whole blocks are permuted, and not labels within them."""
+    return len(set(zip(labels, strata, strict=True))) == len(set(strata))
 
 
 def _dispersion(

@@ -15,7 +15,7 @@ import torch
 from .._storage import replacing
 from .._tables import comma_separated
 from .._version import __version__
-from ..analysis.comparison import Comparison
+from ..analysis.comparison import Comparison, blocks_are_whole
 from ..analysis.groups import PermutationTest
 from ..io import Failure
 from .figures import figure, save
@@ -169,7 +169,9 @@ def _page(
         )
     if found.regressions:
         parts += ["<h2>Covariates</h2>", _html_table(*_tables(found)["covariates"])]
-        parts.append('<p class="note">Does the shape change with the number? Regression of the transforms on each.</p>')
+        whole = found.strata is not None and blocks_are_whole(found.groups, found.strata)
+        means = " Numbers are means of the blocks." if whole else ""
+        parts.append(f'<p class="note">Does the shape change with the number? Regression of the transforms on each.{means}</p>')
     if "means" in images:
         what = (
             "Mean shapes, fitted to the mean transform of each group"
@@ -210,10 +212,8 @@ def _method(found: Comparison) -> str:
     }[found.align]
     blocks = ""
     if found.strata is not None:
-        within = any(
-            len({g for g, s in zip(found.groups, found.strata, strict=True) if s == block}) > 1 for block in set(found.strata)
-        )
-        blocks = " Labels were permuted within blocks." if within else " Whole blocks were permuted."
+        whole = blocks_are_whole(found.groups, found.strata)
+        blocks = " Whole blocks were permuted." if whole else " Labels were permuted within blocks."
     normalized = {
         "unit_ball": "centered and scaled to the unit ball",
         "vertices": "centered at the mean of the vertices and scaled to the unit ball",
