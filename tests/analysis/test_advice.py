@@ -202,3 +202,15 @@ def test_single_points_are_advised():
 def test_slips_are_named(arguments, text):
     with pytest.raises(ValueError, match=text):
         advise(**arguments)
+
+
+def test_a_grid_is_as_small_as_the_classes_allow_unless_no_grid_tells_them_apart():
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    curves = [ragged(12, seed) for seed in range(12)] + [star(5, wobble=0.1 + 0.01 * i) for i in range(12)]
+    shapes, unlabeled = es.collate(curves), advise(curves).config
+    apart = advise(shapes, labels=["ragged"] * 12 + ["star"] * 12)
+    assert "smallest grid" in apart.reasons["num_directions"]
+    assert apart.config.num_directions < unlabeled.num_directions
+    mixed = advise(shapes, labels=["a", "b"] * 12)
+    assert "No grid tells the classes apart (the largest class has 50 %)" in mixed.reasons["num_directions"]
+    assert (mixed.config.num_directions, mixed.config.num_thresholds) == (unlabeled.num_directions, unlabeled.num_thresholds)

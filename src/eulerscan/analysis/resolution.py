@@ -102,7 +102,7 @@ def choose_by_accuracy(
 ) -> tuple[tuple[int, int], str] | None:
     """Numbers of directions and thresholds by the cross-validated accuracy of an SVM on the exact transforms, and the reason.
 
-    The smallest grid within one standard error of the best is chosen.
+    The smallest grid within one standard error of the best is chosen, or the largest if none tells the classes apart.
 
     Args:
         complex: The shapes.
@@ -135,12 +135,16 @@ def choose_by_accuracy(
         )
     best = max(accuracy.values())
     error = math.sqrt(best * (1 - best) / len(labels))
-    chosen = next(size for size in sizes if accuracy[size] >= best - error)
     tried = ", ".join(f"{percent(accuracy[size])} with {size[0]} x {size[1]}" for size in sizes)
-    return chosen, (
-        f"Cross-validated accuracy of an SVM on these {len(labels)} shapes: {tried}. This is the smallest grid within one "
-        f"standard error ({percent(error)}) of the best."
-    )
+    reason = f"Cross-validated accuracy of an SVM on these {len(labels)} shapes: {tried}."
+    majority = max(Counter(labels).values()) / len(labels)
+    if best - error <= majority:
+        return largest, (
+            f"{reason} No grid tells the classes apart (the largest class has {percent(majority)}), so this one is by the "
+            "differences between shapes."
+        )
+    chosen = next(size for size in sizes if accuracy[size] >= best - error)
+    return chosen, f"{reason} This is the smallest grid within one standard error ({percent(error)}) of the best."
 
 
 def _double(
