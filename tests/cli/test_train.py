@@ -427,6 +427,7 @@ def test_options_are_checked_before_files_are_read(run, folder, tmp_path, monkey
         (["--output", tmp_path], "exists and is not the folder of a run"),
         (["--table", "t.csv"], "--table and --label belong together"),
         (["--data", "weighted"], "options must have the form name=value"),
+        (["--resume", "--overwrite"], "either --resume or --overwrite"),
     ):
         _, err = run(*command, *options, status=2)
         assert text in err

@@ -91,6 +91,8 @@ def train(
         raise ValueError(f"--seeds must be at least 1, got {seeds}.")
     if folds < 0 or folds == 1 or (folds and seeds > 1):
         raise ValueError(f"--folds must be at least 2, and not be combined with --seeds, got {folds} and {seeds}.")
+    if resume and overwrite:
+        raise ValueError("Give either --resume or --overwrite, got both: one keeps finished runs, the other replaces them.")
     if model.model == "auto" and model.preset is not None:
         model = replace(model, model="cnn")
     target = None if device is None else _device(device)
