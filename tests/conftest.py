@@ -16,6 +16,13 @@ settings.load_profile("repeatable")
 
 collect_ignore = ["accelerated.py", "pretend.py"]  # which register a device that would stay
 
+LONG = ("test_release.py", "test_reproduce.py", "test_docs.py", "test_readme.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first: at the end, one process would work on them alone."""
+    items.sort(key=lambda item: item.path.name not in LONG)
+
 
 @pytest.fixture(autouse=True)
 def _seeded():
