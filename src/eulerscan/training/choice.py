@@ -139,7 +139,7 @@ def choose(
             on_candidate(candidate.name)
         config = RunConfig.of(dataset, source, candidate.model, candidate.training)
         start(place, config, dataset, resume=resume or not overwrite, overwrite=overwrite, device=device)
-        model, _ = load(place)
+        model = load(place)[0].to(device or distributed.device())
         for split, found in logits.items():
             found[candidate.name] = predict(model, dataset, split, num_points=candidate.training.num_points)
         trained.append(candidate)
