@@ -486,6 +486,16 @@ def test_tensorboard_gets_the_numbers_of_every_epoch(run, tmp_path):
     assert [event.step for event in events.Scalars("val_accuracy")] == [1, 2, 3]
 
 
+def test_tensorboard_gets_the_epochs_of_every_candidate(run, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    data = ("manifolds", "--data", "num_shapes=8", "num_points=30")
+    run("train", *data, "--epochs", 2, "--output", tmp_path / "out", "--tensorboard")
+    for candidate in ("curves", "curves-invariant"):
+        events = EventAccumulator(str(next((tmp_path / "out").glob(f"candidates/**/*{candidate}/tensorboard")))).Reload()
+        assert [event.step for event in events.Scalars("val_accuracy")] == [1, 2]
+
+
 def test_torchrun_trains_with_the_same_command(tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "eulerscan"]
     command += [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import statistics
@@ -80,7 +81,7 @@ def train(
         output: Folder for the runs. Default: runs/ with the names of data and model.
         resume: Resume interrupted runs. Finished runs are not repeated.
         plots: Plot training curves, confusion matrix, directions and a few transforms of the first run.
-        tensorboard: Write metrics for TensorBoard.
+        tensorboard: Write metrics of each epoch for TensorBoard, into the folders of the runs.
         device: Device to compute on, such as cpu or cuda:1. Default: a GPU if there is one.
     """
     if dataset is not None and folder is not None:
@@ -118,26 +119,26 @@ def train(
                 warn_unusual_topology([*zip(found.names, found.shapes.euler_characteristic().tolist(), strict=True)])
             for image in [name for name in found.names if name.lower().endswith(IMAGE_EXTENSIONS)][:1]:
                 warn_light_background(Path(image), source["options"])
+        writer = _tensorboard() if tensorboard and distributed.is_first() else None
         results: list[dict[str, Any]] = []
         choices: list[Choice] = []
+        options: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "device": target}
         sizes: list[int] = []
         for run, number in zip(runs, numbers, strict=True):
             settings = training if folds else replace(training, seed=number)
             origin = source | {"fold": [number, folds]} if folds else source
             data = split_source(found, origin)
             sizes.append(len(data.indices("test")))
-            writer = _tensorboard(run) if tensorboard and distributed.is_first() else None
             try:
                 if automatic:
                     tried = candidates(data, model, settings)
                     share = None if seconds is None else max(1.0, end - time.monotonic()) / (len(runs) - len(choices))
-                    again: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "device": target}
-                    choices.append(choose(run, data, origin, tried, budget=share, **again))
+                    choices.append(choose(run, data, origin, tried, budget=share, on_epoch=writer, **options))
                     results.append(json.loads((run / "result.json").read_text(encoding="utf-8")))
                 else:
                     config = RunConfig.of(data, origin, model, settings)
-                    options: dict[str, Any] = {"on_epoch": writer, "device": target}
-                    results.append(start(run, config, data, resume=resume, overwrite=overwrite, **options))
+                    report = None if writer is None else functools.partial(writer, run)
+                    results.append(start(run, config, data, on_epoch=report, **options))
             except KeyboardInterrupt:
                 if distributed.is_first():
                     print(f"finished epochs are in {run}: resume with the same command and --resume", file=sys.stderr)
@@ -281,17 +282,17 @@ def _table(results: list[dict[str, Any]], summary: dict[str, Any], unit: str, nu
     return text
 
 
-def _tensorboard(folder: Path) -> Callable[[Epoch], None]:
-    """A callback that writes the metrics of each epoch for TensorBoard."""
+def _tensorboard() -> Callable[[Path, Epoch], None]:
+    """A callback that writes the metrics of each epoch for TensorBoard, into the folder of the run."""
     require("tensorboard", extra="tensorboard")
     tensorboard = require("torch.utils.tensorboard", extra="tensorboard")
-    writers: list[Any] = []
+    writers: dict[Path, Any] = {}
 
-    def write(record: Epoch) -> None:
-        if not writers:  # not before the first epoch: a new run needs an empty folder
-            writers.append(tensorboard.SummaryWriter(folder / "tensorboard"))
+    def write(folder: Path, record: Epoch) -> None:
+        if folder not in writers:  # not before the first epoch: a new run needs an empty folder
+            writers[folder] = tensorboard.SummaryWriter(folder / "tensorboard")
         for name, value in record.items():
-            writers[0].add_scalar(name, value, record["epoch"])
-        writers[0].flush()
+            writers[folder].add_scalar(name, value, record["epoch"])
+        writers[folder].flush()
 
     return write

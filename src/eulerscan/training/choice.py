@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import time
@@ -19,6 +20,7 @@ from ..datasets.source import split_source
 from ..nn.models import Classifier, Ensemble
 from ..nn.models.ensemble import averaged, calibrate
 from . import distributed
+from .checkpoints import Epoch
 from .config import EnsembleConfig, ModelConfig, RunConfig, TrainingConfig
 from .loop import predict, train
 from .runs import check_folder, load, start
@@ -102,6 +104,7 @@ def choose(
     resume: bool = False,
     overwrite: bool = False,
     on_candidate: Callable[[str], None] | None = None,
+    on_epoch: Callable[[Path, Epoch], None] | None = None,
     device: torch.device | None = None,
 ) -> Choice:
     """Train all candidates. Train their ensemble, or the best of them, again as the run in ``folder``.
@@ -113,6 +116,8 @@ def choose(
 
     Args:
         budget: Seconds for everything. Networks get fewer epochs, or are left out; SVMs take as long as they need.
+        on_candidate: Called with the name of each candidate before it is trained.
+        on_epoch: Called after each epoch of a candidate, with the folder of its run.
     """
     _check_validation(dataset)
     check_folder(folder, resume=resume, overwrite=overwrite)
@@ -138,7 +143,8 @@ def choose(
         if on_candidate is not None:
             on_candidate(candidate.name)
         config = RunConfig.of(dataset, source, candidate.model, candidate.training)
-        start(place, config, dataset, resume=resume or not overwrite, overwrite=overwrite, device=device)
+        report = None if on_epoch is None else functools.partial(on_epoch, place)
+        start(place, config, dataset, resume=resume or not overwrite, overwrite=overwrite, on_epoch=report, device=device)
         model = load(place)[0].to(device or distributed.device())
         for split, found in logits.items():
             found[candidate.name] = predict(model, dataset, split, num_points=candidate.training.num_points)
