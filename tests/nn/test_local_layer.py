@@ -87,6 +87,8 @@ def test_the_transform_of_pyg_equals_the_function():
     torch.testing.assert_close(add(batch).local_ect[:4], expected)
     wide = es.convert.AddLocalECT(8, 5, attr_name=None, hops=1, scale=20.0)(items[0])
     assert torch.equal(wide.x, torch.cat([items[0].x, expected.flatten(1)], dim=1))
+    with pytest.raises(TypeError, match="hop"):
+        es.convert.AddLocalECT(hop=1)
     assert repr(add) == "AddLocalECT(num_directions=8, num_thresholds=5, attr_name='local_ect', hops=1, scale=20.0)"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -104,6 +105,7 @@ class AddLocalECT:
     ) -> None:
         positive(num_directions, "num_directions")
         positive(num_thresholds, "num_thresholds")
+        inspect.signature(local_ect).bind(None, None, None, **options)  # raises here, not in the workers of a data loader
         self.num_directions, self.num_thresholds = num_directions, num_thresholds
         self.attr_name, self.options = attr_name, options
 
