@@ -1,4 +1,4 @@
-"""Rotation matrices of the plane and of space: uniform samples, alignment of principal axes, small perturbations."""
+"""Rotation matrices of the plane and of space: uniform samples, principal axes and their alignment, small perturbations."""
 
 from __future__ import annotations
 
@@ -50,6 +50,20 @@ def random(n: int, dim: int, generator: torch.Generator | None = None) -> Tensor
 def spacing(n: int, dim: int) -> float:
     """Approximate angle between neighbors among ``n`` evenly spaced rotations."""
     return float(2 * math.pi / n ** (1 / (2 * dim - 3)))
+
+
+def principal_axes(points: Tensor, batch: Tensor, num_complexes: int) -> tuple[Tensor, Tensor]:
+    """Squared extents ``[B, dim]`` along the principal axes, ascending, and the axes, columns of ``[B, dim, dim]``.
+
+    Args:
+        points: Vertices ``[V, dim]``, about the origin.
+        batch: The complex of each vertex, ``[V]``.
+        num_complexes: B.
+    """
+    products = points[:, :, None] * points[:, None, :]
+    moments = products.new_zeros(num_complexes, *products.shape[1:]).index_add(0, batch, products)
+    extents, axes = torch.linalg.eigh(moments)
+    return extents, axes
 
 
 def align_principal_axes(points: Tensor, others: Tensor, *, reflections: bool = False) -> Tensor:

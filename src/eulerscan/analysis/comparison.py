@@ -238,8 +238,8 @@ def compare(
     total = 3 + classification * folds * repeats + 2 * num_means + 9
     with closing(progress_bar(total, "comparing groups", hidden=not progress)) as bar:
         if align in ("pca", "best"):
-            turned = stages("orientation", lambda: {"points": oriented(complex, align).points.numpy()})
-            complex = complex.with_points(torch.from_numpy(turned["points"]))
+            rotated = stages("orientation", lambda: {"points": oriented(complex, align).points.numpy()})
+            complex = complex.with_points(torch.from_numpy(rotated["points"]))
         remarks += quality.remarks(complex, known_names, orientation=align != "invariant")
         bar.update(1)
         features = stages("features", lambda: _features(complex, config, align))

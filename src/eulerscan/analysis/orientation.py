@@ -35,8 +35,8 @@ def oriented(shapes: Shape, align: Literal["pca", "best"]) -> Complex:
 
     Example:
         >>> bar = torch.tensor([[0.0, 0.0], [0.0, 1.0], [0.0, 4.0], [0.2, 0.0]])
-        >>> turned = oriented(bar, "pca")
-        >>> (turned.points.amax(dim=0) - turned.points.amin(dim=0)).round(decimals=1)
+        >>> rotated = oriented(bar, "pca")
+        >>> (rotated.points.amax(dim=0) - rotated.points.amin(dim=0)).round(decimals=1)
         tensor([4.0000, 0.2000])
     """
     check_choice(align, "align", ("pca", "best"))
@@ -50,16 +50,15 @@ def oriented(shapes: Shape, align: Literal["pca", "best"]) -> Complex:
         matrices = _best_in_plane(centered)
     else:
         matrices = _best_in_space(centered)
-    turned = torch.einsum("vij,vj->vi", matrices.to(centered.points)[centered.batch], centered.points)
-    return centered.with_points(turned)
+    rotated = torch.einsum("vij,vj->vi", matrices.to(centered.points)[centered.batch], centered.points)
+    return centered.with_points(rotated)
 
 
 def _principal(shapes: Complex) -> Tensor:
     """Rotations ``[B, dim, dim]`` to the principal axes."""
     points = shapes.points.double()
-    outer = points[:, :, None] * points[:, None, :]
-    moments = outer.new_zeros(shapes.num_complexes, *outer.shape[1:]).index_add(0, shapes.batch, outer)
-    axes: Tensor = torch.linalg.eigh(moments).eigenvectors.flip(-1).mT  # a row per axis, the longest first
+    _, columns = rotations.principal_axes(points, shapes.batch, shapes.num_complexes)
+    axes = columns.flip(-1).mT  # a row per axis, the longest first
     places = torch.einsum("vij,vj->vi", axes[shapes.batch], points)
     tails = places.new_zeros(shapes.num_complexes, shapes.dim).index_add(0, shapes.batch, places**3)
     axes = axes * torch.where(tails < 0, -1.0, 1.0)[:, :, None]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from .. import rotations
 from ..complexes import Complex
 
 FEW_STAIRS = 100  # edges of an outline that are too few to matter
@@ -108,10 +109,8 @@ def _orientation(complex: Complex) -> str | None:
     if complex.num_complexes < 5 or complex.dim not in (2, 3):
         return None
     points = complex.normalized("center").points
-    outer = points[:, :, None] * points[:, None, :]
-    moments = outer.new_zeros(complex.num_complexes, complex.dim, complex.dim).index_add(0, complex.batch, outer)
-    values, vectors = torch.linalg.eigh(moments)
-    longest = vectors[(values[:, -1] > 1.5 * values[:, -2]), :, -1]
+    extents, axes = rotations.principal_axes(points, complex.batch, complex.num_complexes)
+    longest = axes[(extents[:, -1] > 1.5 * extents[:, -2]), :, -1]
     if len(longest) < max(5, complex.num_complexes // 2):
         return None
     aligned = float(torch.linalg.eigvalsh((longest[:, :, None] * longest[:, None, :]).mean(dim=0))[-1])

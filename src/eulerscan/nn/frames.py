@@ -7,6 +7,7 @@ import itertools
 import torch
 from torch import Tensor, nn
 
+from .. import rotations
 from .._devices import double
 from ..complexes import Complex, Shape, as_complex
 
@@ -56,10 +57,7 @@ def principal_axes(complex: Complex) -> Tensor:
     batch, offsets = complex.batch.to(points.device), complex.offsets.to(points.device)
     sizes = offsets[0].diff().clamp(min=1).unsqueeze(1)
     points = points - (points.new_zeros(count, dim).index_add(0, batch, points) / sizes)[batch]
-    products = (points[:, :, None] * points[:, None, :]).flatten(1)
-    axes = torch.linalg.eigh(
-        points.new_zeros(count, dim * dim).index_add(0, batch, products).view(count, dim, dim)
-    ).eigenvectors
+    _, axes = rotations.principal_axes(points, batch, count)
     signs: Tensor = torch.linalg.det(axes).sign()
     return torch.cat([axes[:, :, :1] * signs[:, None, None], axes[:, :, 1:]], dim=2)
 
