@@ -36,8 +36,8 @@ from eulerscan._tables import markdown
 from eulerscan.analysis import comparison
 from eulerscan.analysis.classification import classify, num_repeats
 from eulerscan.analysis.distances import distance_matrix
-from eulerscan.analysis.features import centroid_sizes
 from eulerscan.analysis.groups import distance_regression, energy_test, permanova, permdisp
+from eulerscan.complexes.extent import centroid_sizes
 from eulerscan.convert import from_outline
 
 HARMONICS = 12

@@ -127,9 +127,9 @@ def second_derivative(points, graph, directions, thresholds):
 
 
 def classified(move):
-    """Logits of an ensemble of two SVMs."""
+    """Logits of an ensemble of three SVMs."""
     layer = es.ECTLayer(3, num_thresholds=7, directions=NODES)
-    svms = [move(models.ECTSVM(layer, 2, spectrum=spectrum)) for spectrum in (False, True)]
+    svms = [move(models.ECTSVM(layer, 2, **{name: True})) for name in ("spectrum", "joint")] + [move(models.ECTSVM(layer, 2))]
     return models.Ensemble([svm.fit(move(CLOUDS), move(LABELS[:4])) for svm in svms])(move(CLOUDS))
 
 

@@ -41,7 +41,11 @@ def sect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float |
         >>> sect(torch.tensor([[0.]]), torch.tensor([[1.]]), torch.tensor([-1., 0., 1.]))
         tensor([[[ 0.0000, -0.5000,  0.0000]]])
     """
-    curves = ect(shape, directions, thresholds, scale=scale)
+    return smoothed(ect(shape, directions, thresholds, scale=scale), thresholds)
+
+
+def smoothed(curves: Tensor, thresholds: Tensor) -> Tensor:
+    """The step from curves ``[..., H]`` to the smooth transform, as in :func:`sect`."""
     if len(thresholds) < 2:
         return torch.zeros_like(curves)
     heights = double(thresholds)

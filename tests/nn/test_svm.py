@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 import eulerscan as es
@@ -25,13 +26,17 @@ def test_the_module_equals_scikit_learn(num_classes, spectrum):
     points, labels = clouds(num_classes)
     layer = es.ECTLayer(2, 8, 12, normalize="center", radius=20.0, dtype=torch.float64)
     model = ECTSVM(layer, num_classes, cost=3.0, spectrum=spectrum).fit(points.double(), labels)
-    features = model.head.features(layer(points.double())).detach().numpy()
+    features = model.features(points.double()).detach().numpy()
     centered = features - features.mean(axis=0)
     standardized = centered / (centered.std(axis=0) + np.sqrt((centered**2).mean()))
-    expected = SVC(C=3.0, break_ties=num_classes > 2).fit(standardized, labels.numpy())
+    kernel = rbf_kernel(standardized, gamma=1 / (standardized.shape[1] * standardized.var()))
+    expected = SVC(C=3.0, kernel="precomputed", break_ties=num_classes > 2).fit(kernel, labels.numpy())
     found = model(points.double())
-    assert np.array_equal(found.argmax(dim=1).numpy(), expected.predict(standardized))
-    decision = expected.decision_function(standardized)
+    assert np.array_equal(found.argmax(dim=1).numpy(), expected.predict(kernel))
+    decision = expected.decision_function(kernel)
+    # Without the kernel, the solver takes other steps, up to its tolerance.
+    by_default = SVC(C=3.0).fit(standardized, labels.numpy()).decision_function(standardized)
+    np.testing.assert_allclose(decision, by_default, rtol=0, atol=1e-3)
     if num_classes == 2:
         assert np.array_equal((found[:, 1] > found[:, 0]).numpy(), decision > 0)
     else:
@@ -50,6 +55,58 @@ def test_shapes_of_many_pieces_do_not_outweigh_the_others():
     train, test = torch.arange(40), torch.arange(40, 60)
     model = ECTSVM(es.ECTLayer(2, 16, 16, normalize="unit_ball"), 2).fit(es.collate(shapes[:40]), labels[train])
     assert (model(es.collate(shapes[40:])).argmax(dim=1) == labels[test]).double().mean() > 0.85
+
+
+def test_joint_features_are_those_of_the_shape_below_each_height_and_its_size():
+    """Two squares of side 2, one filled, one an outline: area 4 and length 8; and the same at twice the size."""
+    corners = torch.tensor([[-1.0, -1], [1, -1], [1, 1], [-1, 1]], dtype=torch.float64)
+    edges, triangles = torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 0, 2]]), torch.tensor([[0, 0], [1, 2], [2, 3]])
+    shapes = [es.Complex(corners, [edges, triangles]), es.Complex(corners, [edges[:, :4]])]
+    both = es.collate([*shapes, *(shape.with_points(2 * shape.points) for shape in shapes)])
+    layer = es.ECTLayer(2, 4, 5, scale=torch.inf, normalize="unit_ball", dtype=torch.float64)
+    model = ECTSVM(layer, 2, joint=True)
+    found = model.features(both)
+    curves, smooth, below, *invariant, size = found.split(model.head.blocks, dim=1)
+    torch.testing.assert_close(curves.square() * curves.sign(), layer(both).flatten(1))
+    torch.testing.assert_close(smooth, es.sect(both.normalized("unit_ball"), layer.directions, layer.thresholds).flatten(1))
+    # In the unit ball the side is the root of 2.
+    torch.testing.assert_close(below.view(4, 4, 5)[:2, :, -1], torch.tensor([[2.0], [4 * 2**0.5]]).double().expand(2, 4))
+    for block in (curves, smooth, below, *invariant):
+        torch.testing.assert_close(block[2:], block[:2])  # without size
+    torch.testing.assert_close(size.square(), torch.tensor([2**0.5, 2**0.5, 8**0.5, 8**0.5], dtype=torch.float64)[:, None])
+    rotated = both.with_points(both.points.flip(1) * torch.tensor([-1.0, 1.0]))  # by a right angle
+    for block, other in zip(invariant, model.features(rotated).split(model.head.blocks, dim=1)[3:6], strict=True):
+        torch.testing.assert_close(other, block)
+
+
+def test_joint_features_see_the_size():
+    """Squares of two sizes, which are the same in the unit ball."""
+    corners, edges = torch.tensor([[-1.0, -1], [1, -1], [1, 1], [-1, 1]]), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(40) % 2
+    factors = (1 + labels[:, None, None]) * (1 + 0.1 * torch.rand(40, 4, 2, generator=generator))
+    shapes = es.collate([es.Complex(corners * factor, [edges]) for factor in factors])
+    train, test = torch.arange(20), torch.arange(20, 40)
+    layer = es.ECTLayer(2, 8, 8, normalize="unit_ball")
+    scores = [
+        float(
+            (ECTSVM(layer, 2, joint=joint).fit(shapes[train], labels[train])(shapes[test]).argmax(dim=1) == labels[test]).sum()
+        )
+        for joint in (True, False)
+    ]
+    assert scores[0] >= 18 > 14 > scores[1]
+
+
+def test_joint_features_of_a_shape_do_not_depend_on_the_others_and_points_have_no_measure():
+    edge = es.Complex(torch.tensor([[0.0, 0], [1, 0]]), [torch.tensor([[0], [1]])])
+    shapes = [edge, es.Complex(torch.rand(3, 2)), es.Complex(torch.zeros(1, 2)), es.Complex(torch.empty(0, 2))]
+    model = ECTSVM(es.ECTLayer(2, 4, 5, normalize="unit_ball"), 2, joint=True)
+    together = model.features(es.collate(shapes))
+    assert together.isfinite().all()
+    for shape, features in zip(shapes, together, strict=True):
+        assert torch.equal(model.features(shape)[0], features)
+    assert together[0, 40:60].any()
+    assert not together[1:, 40:60].any()
 
 
 def test_the_spectrum_does_not_see_rotations_by_the_angle_between_directions():
@@ -100,6 +157,11 @@ def test_bad_input():
         ECTSVM(es.ECTLayer(4), 3, spectrum=True)
     with pytest.raises(ValueError, match="directions must be those of a quadrature, got 16"):
         ECTSVM(es.ECTLayer(3), 3, spectrum=True)
+    with pytest.raises(ValueError, match="joint must be False with spectrum"):
+        ECTSVM(es.ECTLayer(2), 3, spectrum=True, joint=True)
+    weighted = es.Complex(points[0], weights=(torch.ones(12),))
+    with pytest.raises(ValueError, match="shape must be simplicial and have no weights"):
+        ECTSVM(es.ECTLayer(2), 3, joint=True)(weighted)
 
 
 @pytest.mark.parametrize("spectrum", [False, True])

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+import eulerscan as es
 from eulerscan.datasets import load
 from eulerscan.datasets.source import split_source
 from eulerscan.datasets.splits import fold
@@ -42,7 +43,15 @@ def test_candidates_follow_from_the_data_and_keep_what_is_given(clouds):
     assert letters[0].model.num_directions == 64
     flat = clouds.shapes.select(torch.arange(len(clouds)))
     plane = replace(clouds, shapes=type(flat)(flat.points[:, :2], batch=flat.batch))
-    assert [name for name, _, _ in candidates(plane)] == ["svm", "svm-derivative", "svm-spectrum", "curves", "curves-invariant"]
+    names = ["svm", "svm-derivative", "svm-spectrum", "curves", "curves-invariant"]
+    assert [name for name, _, _ in candidates(plane)] == names
+    outlines = es.collate([es.convert.from_outline(points) for points in flat.points[:, :2].view(len(clouds), -1, 2)])
+    names.insert(3, "svm-joint")
+    assert [name for name, _, _ in candidates(replace(clouds, shapes=outlines))] == names
+    for given in (ModelConfig(derivative=True), ModelConfig(max_dim=1), ModelConfig(random_directions=True)):
+        found = candidates(replace(clouds, shapes=outlines), given)
+        assert "svm-joint" not in [name for name, _, _ in found]
+        assert all(model.build(2, 4) is not None for _, model, _ in found)
 
 
 def test_every_candidate_is_a_run_and_its_scores_are_listed(clouds, tmp_path):

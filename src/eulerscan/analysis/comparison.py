@@ -21,11 +21,12 @@ from .._storage import replacing
 from .._validation import check_choice, positive
 from .._version import __version__
 from ..complexes import Complex, Shape, as_complex
+from ..complexes.extent import centroid_sizes, top_dims
 from ..config import ECTConfig
 from . import quality
 from .classification import FEWEST, FOLDS, Classification, FeatureSet, classify, num_repeats
 from .distances import distance_matrix
-from .features import centroid_sizes, feature_blocks, rotation_invariant, top_dims
+from .features import feature_blocks, rotation_invariant
 from .groups import (
     Dispersion,
     Labels,

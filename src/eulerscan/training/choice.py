@@ -89,6 +89,9 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
             free = dataset.shapes.dim == 3 and (model is None or model.num_directions is None)
             spectrum = replace(fine, spectrum=True, num_directions=None if free else fine.num_directions)
             found.append(Candidate("svm-spectrum", spectrum, network))
+        plain = not (fine.derivative or fine.random_directions) and fine.max_dim is None
+        if plain and not clouds and dataset.shapes.weights is None and dataset.shapes.is_simplicial:
+            found.append(Candidate("svm-joint", replace(fine, joint=True), network))
     for name, directed in (("curves", True), ("curves-invariant", False)):
         found.append(Candidate(name, replace(base, model="curves", directed=directed), network))
     return found

@@ -49,6 +49,7 @@ _HEAD = (
     "degree",
     "cost",
     "spectrum",
+    "joint",
 )
 
 
@@ -86,6 +87,8 @@ class ModelConfig:
         cost: Penalty of shapes on the wrong side (svm). Default: 10.
         spectrum: Use the norms of harmonics over directions, which rotations change little, the less the softer the scale
             and the more directions (svm). In space there are a few directions more than asked for. Default: 561 there.
+        joint: Join the transform with the smooth transform, with the length, area or volume below each height, with what
+            rotations keep of these, and with size, for shapes without weights (svm). Default: no.
     """
 
     model: str = "cnn"
@@ -114,6 +117,7 @@ class ModelConfig:
     directed: bool | None = None
     cost: float | None = None
     spectrum: bool | None = None
+    joint: bool | None = None
 
     def check(self) -> None:
         """Raise for options that no data can make valid."""
@@ -129,8 +133,9 @@ class ModelConfig:
             for name in ("num_directions", "random_directions", "learn_directions"):
                 if value := getattr(self, name):
                     raise ValueError(f"{name} must not be given for harmonics, whose degree decides, got {value}.")
-        if self.random_directions and self.spectrum:
-            raise ValueError("random_directions must be False with spectrum, which needs evenly spread directions, got True.")
+        if self.random_directions and (self.spectrum or self.joint):
+            name = "spectrum" if self.spectrum else "joint"
+            raise ValueError(f"random_directions must be False with {name}, which needs evenly spread directions, got True.")
         if self.random_directions and self.num_rings is not None:
             raise ValueError(f"num_rings must be None with random_directions, got {self.num_rings}.")
         options, known = self._given(_HEAD), inspect.signature(cls).parameters

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from ..._imports import require
 from ..._validation import positive
-from ...complexes import Shape
-from ...variants import direction_spectrum, power_spectrum
+from ...complexes import Shape, as_complex
+from ...complexes.extent import centroid_sizes, measure_weighted
+from ...functional import ect
+from ...variants import direction_spectrum, power_spectrum, smoothed
 from ..layers import ECTLayer
 from .classifier import Classifier
 
@@ -28,6 +31,9 @@ class ECTSVM(Classifier):
         spectrum: Whether to take the norms of the harmonics over directions, which change little if a shape is rotated: in the
             plane magnitudes of Fourier coefficients, in space the root of :func:`~eulerscan.variants.power_spectrum`. The
             layer then needs the directions of a :func:`~eulerscan.directions.quadrature` there.
+        joint: Whether to join several features: the transform; the smooth transform (SECT); the length, area or volume of the
+            shape below each height; of all three what rotations keep; and the size of the shape, which normalization removes.
+            For shapes without weights.
 
     Example:
         >>> model = ECTSVM(ECTLayer(dim=2, normalize="unit_ball"), num_classes=2)
@@ -38,24 +44,58 @@ class ECTSVM(Classifier):
         tensor([0, 0])
     """
 
-    def __init__(self, layer: ECTLayer, num_classes: int, *, cost: float = 10.0, spectrum: bool = False) -> None:
+    def __init__(
+        self, layer: ECTLayer, num_classes: int, *, cost: float = 10.0, spectrum: bool = False, joint: bool = False
+    ) -> None:
         if not cost > 0:
             raise ValueError(f"cost must be positive, got {cost}.")
         if spectrum and layer.dim not in (2, 3):
             raise ValueError(f"spectrum must be False unless shapes are in the plane or in space, got dim={layer.dim}.")
-        super().__init__(layer.requires_grad_(False), PairwiseSVM(layer, positive(num_classes, "num_classes"), spectrum))
-        self.cost = cost
+        config = layer.requires_grad_(False).config
+        if joint and (spectrum or config.derivative or config.variant != "ect"):
+            raise ValueError("joint must be False with spectrum, derivative or a variant, since it joins several, got True.")
+        curves = torch.zeros(config.shape(layer.dim)).to(layer.weight)
+        if joint:
+            blocks = [*[curves] * 3, *[_invariant(curves, layer.dim)] * 3, curves[0, 0]]
+        else:
+            blocks = [_spectrum(curves, layer.directions) if spectrum else curves]
+        sizes = [block.numel() for block in blocks]
+        super().__init__(layer, PairwiseSVM(sizes, positive(num_classes, "num_classes")))
+        self.cost, self.spectrum, self.joint = cost, spectrum, joint
 
     @property
     def num_support(self) -> int:
         """Number of support vectors."""
         return len(self.head.support)  # type: ignore[arg-type]
 
+    def features(self, shape: Shape) -> Tensor:
+        """``[B, F]``, not standardized yet: roots with signs, so that a shape of many pieces or holes does not outweigh all."""
+        complex, layer = as_complex(shape), self.layer
+        curves = layer(complex).to(layer.weight.dtype)
+        if not self.joint:
+            curves = _root(curves)
+            return (_spectrum(curves, layer.directions) if self.spectrum else curves).flatten(1)
+        complex, normalize = complex.to(curves.device), layer.config.normalize
+        if complex.weights is not None or not complex.is_simplicial:
+            raise ValueError("shape must be simplicial and have no weights for joint features, which weight by length or area.")
+        measured = measure_weighted(complex.normalized(normalize) if normalize else complex)
+        below = curves.new_zeros(curves.shape)  # of points
+        if measured is not None:
+            below = ect(measured, layer.directions, layer.thresholds, scale=layer.scale).to(curves)
+        plain = [_root(curves), smoothed(curves, layer.thresholds), below]
+        blocks = [*plain, *(_invariant(block, layer.dim) for block in plain), _root(centroid_sizes(complex).to(curves))]
+        return torch.cat([block.reshape(len(curves), -1) for block in blocks], dim=1)
+
+    def forward(self, shape: Shape) -> Tensor:
+        """Logits ``[B, num_classes]`` of a :class:`Complex` or anything :func:`as_complex` understands."""
+        votes: Tensor = self.head(self.features(shape))
+        return votes
+
     @torch.no_grad()
     def fit(self, shape: Shape, labels: Tensor) -> ECTSVM:
         """Fit the SVM to shapes and their classes ``[B]``, int64. Every class must occur."""
         assert isinstance(self.head, PairwiseSVM)
-        self.head.fit(self.layer(shape).to(self.layer.weight.dtype), labels, self.cost)
+        self.head.fit(self.features(shape), labels, self.cost)
         return self
 
     def resize(self, num_support: int) -> None:
@@ -65,9 +105,13 @@ class ECTSVM(Classifier):
 
 
 class PairwiseSVM(nn.Module):
-    """Centered and scaled features, a radial kernel, a classifier for each pair of classes. Its parameters are not trained."""
+    """Centered and scaled features, a radial kernel, a classifier for each pair of classes. Its parameters are not trained.
 
-    directions: Tensor
+    Args:
+        blocks: Numbers of features. Those of a block are scaled together, and blocks count alike.
+        num_classes: Number of classes.
+    """
+
     mean: Tensor
     deviation: Tensor
     gamma: Tensor
@@ -75,38 +119,24 @@ class PairwiseSVM(nn.Module):
     coefficients: Tensor
     intercepts: Tensor
 
-    def __init__(self, layer: ECTLayer, num_classes: int, spectrum: bool) -> None:
+    def __init__(self, blocks: Sequence[int], num_classes: int) -> None:
         super().__init__()
-        directions, thresholds = layer.config.num_directions, layer.config.num_thresholds
-        self.num_classes, self.spectrum = num_classes, spectrum
-        rows = directions
-        if spectrum:
-            rows = directions // 2 + 1 if layer.dim == 2 else power_spectrum(layer.directions, layer.directions).shape[0]
-        self.register_buffer("directions", layer.directions.detach(), persistent=False)
-        self.num_features = layer.num_channels * thresholds * rows
+        self.blocks, self.num_classes = list(blocks), num_classes
+        count = sum(blocks)
         pairs = max(1, num_classes * (num_classes - 1) // 2)
-        frozen = {"mean": torch.zeros(self.num_features), "intercepts": torch.zeros(pairs)}
-        frozen |= {"deviation": torch.ones(self.num_features), "gamma": torch.ones(())}
+        frozen = {"mean": torch.zeros(count), "intercepts": torch.zeros(pairs)}
+        frozen |= {"deviation": torch.ones(count), "gamma": torch.ones(())}
         for name, initial in frozen.items():
             self.register_parameter(name, nn.Parameter(initial, requires_grad=False))
         self.resize(0)
 
     def resize(self, num_support: int) -> None:
         like, pairs = self.intercepts, len(self.intercepts)
-        self.support = nn.Parameter(like.new_zeros(num_support, self.num_features), requires_grad=False)
+        self.support = nn.Parameter(like.new_zeros(num_support, len(self.mean)), requires_grad=False)
         self.coefficients = nn.Parameter(like.new_zeros(num_support, pairs), requires_grad=False)
 
-    def features(self, curves: Tensor) -> Tensor:
-        """``[B, F]``, not standardized yet: roots with signs, so that a shape of many pieces or holes does not outweigh all."""
-        curves = _root(curves)
-        if self.spectrum:
-            plane = self.directions.shape[1] == 2
-            curves = direction_spectrum(curves) if plane else _root(power_spectrum(curves, self.directions))
-        return curves.flatten(1)
-
-    def fit(self, curves: Tensor, labels: Tensor, cost: float) -> None:
+    def fit(self, features: Tensor, labels: Tensor, cost: float) -> None:
         svm = require("sklearn.svm", extra="sklearn")
-        features = self.features(curves)
         found = labels.unique()
         if len(found) != self.num_classes or len(labels) != len(features):
             raise ValueError(
@@ -114,15 +144,18 @@ class PairwiseSVM(nn.Module):
                 f"{self.num_classes - 1}, got {len(labels)} entries with {len(found)} classes."
             )
         self.mean.copy_(features.mean(dim=0))
-        # The common deviation is added: where curves hardly vary, their own would only magnify noise.
-        variance = (features - self.mean).square().mean(dim=0)
-        deviation = variance.sqrt() + variance.mean().sqrt()
-        self.deviation.copy_(deviation.where(deviation > 0, torch.ones_like(deviation)))
+        variances = (features - self.mean).square().mean(dim=0).split(self.blocks)
+        self.deviation.copy_(torch.cat([_deviations(variance) for variance in variances]))
         standardized = (features - self.mean) / self.deviation
-        fitted = svm.SVC(C=cost, decision_function_shape="ovo").fit(standardized.cpu().double().numpy(), labels.cpu().numpy())
+        rows = standardized.cpu().double().numpy()
+        gamma = 1 / (rows.shape[1] * rows.var() or 1.0)  # "scale" of scikit-learn
+        # Given the kernel, scikit-learn need not compute it entry by entry.
+        kernel = require("sklearn.metrics.pairwise", extra="sklearn").rbf_kernel(rows, gamma=gamma)
+        machine = svm.SVC(C=cost, kernel="precomputed", decision_function_shape="ovo")
+        fitted = machine.fit(kernel, labels.cpu().numpy())
         self.resize(len(fitted.support_))
         self.support.copy_(standardized[torch.from_numpy(fitted.support_).long()])
-        self.gamma.fill_(float(fitted._gamma))
+        self.gamma.fill_(gamma)
         bounds = [0, *itertools.accumulate(fitted.n_support_.tolist())]
         dual = torch.from_numpy(fitted.dual_coef_).to(self.coefficients)
         for pair, (i, j) in enumerate(itertools.combinations(range(self.num_classes), 2)):
@@ -134,9 +167,9 @@ class PairwiseSVM(nn.Module):
             self.coefficients.neg_()
             self.intercepts.neg_()
 
-    def forward(self, curves: Tensor) -> Tensor:
+    def forward(self, features: Tensor) -> Tensor:
         """Votes ``[B, num_classes]`` of the classifiers; their decisions break ties."""
-        standardized = (self.features(curves) - self.mean) / self.deviation
+        standardized = (features - self.mean) / self.deviation
         kernel = torch.exp(-self.gamma * torch.cdist(standardized, self.support).square())
         decisions = kernel @ self.coefficients + self.intercepts
         first, second = torch.triu_indices(self.num_classes, self.num_classes, offset=1, device=decisions.device)
@@ -145,6 +178,27 @@ class PairwiseSVM(nn.Module):
         votes = empty.index_add(1, first, won).index_add(1, second, 1 - won)
         margin = empty.index_add(1, first, decisions).index_add(1, second, -decisions)
         return votes + margin / (3 * (margin.abs() + 1))
+
+
+def _spectrum(curves: Tensor, directions: Tensor) -> Tensor:
+    """Norms of the harmonics over directions, of curves ``[..., T, H]``."""
+    return direction_spectrum(curves) if directions.shape[1] == 2 else _root(power_spectrum(curves, directions))
+
+
+def _invariant(curves: Tensor, dim: int) -> Tensor:
+    """What rotations keep of curves ``[..., T, H]`` in evenly spread directions, roughly in space."""
+    return _root(direction_spectrum(curves)) if dim == 2 else curves.sort(dim=-2).values
+
+
+def _deviations(variance: Tensor) -> Tensor:
+    """What the features of a block are divided by, given their variances: then the variances of all blocks add up to 1.
+
+    The common deviation is added: where curves hardly vary, their own would only magnify noise.
+    """
+    deviation = variance.sqrt() + variance.mean().sqrt()
+    deviation = deviation.where(deviation > 0, torch.ones_like(deviation))
+    total = (variance / deviation.square()).sum().sqrt()
+    return deviation * total.where(total > 0, torch.ones_like(total))
 
 
 def _root(values: Tensor) -> Tensor:
