@@ -2,7 +2,7 @@
 
     python benchmarks/rotations.py invariance    # change of logits by number of directions, degree and scale: a minute
     python benchmarks/rotations.py spectra       # change of ECTTransformer(spectrum=True): ten seconds
-    python benchmarks/rotations.py modelnet      # trains what results/rotations.jsonl lacks: 15 minutes a run on one core
+    python benchmarks/rotations.py modelnet      # trains what results/rotations.jsonl lacks: half an hour a run on one core
     python benchmarks/rotations.py modelnet --heads harmonics --train z --seeds 1 --validate
     python benchmarks/rotations.py table         # prints what results/rotations.jsonl has
 
@@ -20,14 +20,13 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
 import eulerscan as es
@@ -36,12 +35,14 @@ from eulerscan.datasets import Dataset, load
 from eulerscan.harmonics import degrees, harmonics
 from eulerscan.nn import FrameAveraging
 from eulerscan.nn.frames import principal_axes
+from eulerscan.nn.heads import linear_blocks
 from eulerscan.nn.models import ECTCurves, ECTHarmonics
+from eulerscan.nn.models.harmonics import DegreeConvolution, DegreeNorm, Norms, Product
 from eulerscan.sklearn import ECTTransformer
 from eulerscan.training import Augmentation, TrainingConfig, evaluate, train
 
 RESULTS = Path(__file__).parents[1] / "results" / "rotations.jsonl"
-HEADS = ("harmonics", "harmonics-local", "curves", "frames")
+HEADS = ("harmonics", "harmonics-weighted", "curves", "frames")
 SETTINGS = ("z", "so3")
 
 
@@ -197,15 +198,12 @@ def train_on_clouds(head: str, dataset: Dataset, setting: str, split: str, seed:
 def train_on_coefficients(head: str, dataset: Dataset, setting: str, split: str, seed: int, epochs: int) -> dict[str, Any]:
     """Train on coefficients that are computed once: those of an invariant head never change but for a rotation.
 
-    Every training cloud comes as it is, and in copies that are squeezed and jittered. The curves of a cloud in opposite
-    directions are mirror images, so that the thresholds from 0 on are enough. *harmonics-local* weights the points by the shape
-    of their neighborhoods too.
+    Every training cloud comes as it is, and in a copy that is squeezed and jittered. The curves of a cloud in opposite
+    directions are mirror images, so that the thresholds from 0 on are enough.
     """
     degree, scale, copies, batch_size, rate = 6, 10.0, 2, 32, 3e-3
-    shapes = dataset.shapes
-    weights = local_weights(shapes) if head == "harmonics-local" else torch.ones(len(shapes.points), 1)
     sizes: dict[str, Any] = {"channels": (16, 32, 128), "hidden": (256,), "dropout": 0.3}
-    options = {"scale": scale, "num_thresholds": 12, "num_channels": weights.shape[1]} | sizes
+    options = {"scale": scale, "num_thresholds": 12} | sizes
     model, expansion = harmonic(degree, len(dataset.classes), **options), Expansion(degree, scale, torch.linspace(0, 1.1, 12))
     rest = model.head[2:]  # after curves and their coefficients
 
@@ -213,24 +211,20 @@ def train_on_coefficients(head: str, dataset: Dataset, setting: str, split: str,
         """``[M, B, H, C]``: what the first two blocks of the head would give."""
         found = []
         for part in indices.split(128):
-            points = shapes.select(part).normalized("unit_ball").points.view(len(part), -1, 3)
-            found.append(expansion(points, weights.view(len(shapes), -1, weights.shape[1])[part]))
+            points = unit_clouds(shapes.select(part))
+            found.append(expansion(points, torch.ones(*points.shape[:2], 1)))
         return torch.cat(found, dim=1)
 
-    check_expansion(expansion, shapes.select(torch.arange(4)), scale)
-    noise, indices = Augmentation(squeeze=0.15, jitter=0.01), dataset.indices("train")
-    generator = torch.Generator().manual_seed(seed)
-    drawn = [shapes, *(noise(shapes, generator) for _ in range(copies - 1))]
-    known = torch.cat([features(rotated(replace(dataset, shapes=s), setting, seed).shapes, indices) for s in drawn], dim=1)
-    tests = {name: features(rotated(dataset, name, seed + 1000).shapes, dataset.indices(split)) for name in SETTINGS}
+    check_expansion(expansion, dataset.shapes.select(torch.arange(4)), scale)
+    indices, generator = dataset.indices("train"), torch.Generator().manual_seed(seed)
+    known = torch.cat([features(shapes, indices) for shapes in training_copies(dataset, setting, seed, copies)], dim=1)
     labels = dataset.labels[indices].repeat(copies)
-    record = optimize(rest, lambda batch: known[:, batch], labels, len(indices), epochs, batch_size, rate, generator)
+    record = optimize(rest, lambda batch: (known[:, batch],), labels, len(indices), epochs, batch_size, rate, generator)
     rest.eval()
     scores = {}
-    with torch.no_grad():
-        for name, found in tests.items():
-            guess = torch.cat([rest(part).argmax(dim=1) for part in found.split(256, dim=1)])
-            scores[f"{split}_accuracy_{name}"] = 100 * float((guess == dataset.labels[dataset.indices(split)]).double().mean())
+    for name in SETTINGS:
+        found = features(rotated(dataset, name, seed + 1000).shapes, dataset.indices(split))
+        scores |= score(rest, [(part,) for part in found.split(256, dim=1)], dataset, split, name)
     return {
         "parameters": sum(parameter.numel() for parameter in rest.parameters()),
         **scores,
@@ -239,9 +233,65 @@ def train_on_coefficients(head: str, dataset: Dataset, setting: str, split: str,
     }
 
 
+def train_weights(head: str, dataset: Dataset, setting: str, split: str, seed: int, epochs: int) -> dict[str, Any]:
+    """Train :class:`WeightedHarmonics`, with a random half of the points of a cloud in every step.
+
+    Neighborhoods are described once for every cloud and a copy that is squeezed and jittered.
+    """
+    copies, batch_size, rate, count = 2, 32, 2e-3, 512
+    indices, generator = dataset.indices("train"), torch.Generator().manual_seed(seed)
+    drawn = list(training_copies(dataset, setting, seed, copies))
+    clouds = torch.cat([unit_clouds(shapes.select(indices)) for shapes in drawn])
+    described = torch.cat([descriptors(shapes.select(indices)) for shapes in drawn])
+    known = described[: len(indices) : 20].float()
+    network = WeightedHarmonics(len(dataset.classes), known.mean(dim=(0, 1)), known.std(dim=(0, 1)))
+
+    def some(batch: Tensor) -> tuple[Tensor, Tensor]:
+        chosen = torch.randperm(clouds.shape[1], generator=generator)[:count]
+        return clouds[batch][:, chosen], described[batch][:, chosen].float()
+
+    labels = dataset.labels[indices].repeat(copies)
+    record = optimize(network, some, labels, len(indices), epochs, batch_size, rate, generator)
+    network.eval()
+    scores = {}
+    for name in SETTINGS:
+        shapes = rotated(dataset, name, seed + 1000).shapes
+        parts = [shapes.select(part) for part in dataset.indices(split).split(64)]
+        scores |= score(network, ((unit_clouds(part), descriptors(part).float()) for part in parts), dataset, split, name)
+    return {
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        **scores,
+        **record,
+        "settings": {"copies": copies, "batch_size": batch_size, "learning_rate": rate, "points": count, **network.settings},
+    }
+
+
+@torch.no_grad()
+def score(
+    network: nn.Module, inputs: Iterable[tuple[Tensor, ...]], dataset: Dataset, split: str, setting: str
+) -> dict[str, float]:
+    """Accuracy in percent on the batches of a split, by its name in the results."""
+    guesses = torch.cat([network(*batch).argmax(dim=1) for batch in inputs])
+    return {f"{split}_accuracy_{setting}": 100 * float((guesses == dataset.labels[dataset.indices(split)]).double().mean())}
+
+
+def training_copies(dataset: Dataset, setting: str, seed: int, copies: int) -> Iterator[es.Complex]:
+    """The shapes, rotated once; then rotated ones that are squeezed and jittered too."""
+    shapes = rotated(dataset, setting, seed).shapes
+    yield shapes
+    noise, generator = Augmentation(squeeze=0.15, jitter=0.01), torch.Generator().manual_seed(seed)
+    for _ in range(copies - 1):
+        yield noise(shapes, generator)
+
+
+def unit_clouds(shapes: es.Complex) -> Tensor:
+    """``[B, V, 3]``: clouds of as many points each, in the unit ball."""
+    return shapes.normalized("unit_ball").points.view(len(shapes), -1, 3)
+
+
 def optimize(
     network: nn.Module,
-    inputs: Callable[[Tensor], Tensor],
+    inputs: Callable[[Tensor], tuple[Tensor, ...]],
     labels: Tensor,
     per_epoch: int,
     epochs: int,
@@ -256,7 +306,7 @@ def optimize(
     for _ in range(epochs):
         begin, total = time.perf_counter(), 0.0
         for batch in torch.randint(len(labels), (steps, batch_size), generator=generator):
-            loss = nn.functional.cross_entropy(network(inputs(batch)), labels[batch], label_smoothing=0.1)
+            loss = nn.functional.cross_entropy(network(*inputs(batch)), labels[batch], label_smoothing=0.1)
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(network.parameters(), 5.0)
@@ -289,7 +339,7 @@ def train_on_frames(head: str, dataset: Dataset, setting: str, split: str, seed:
     known = curves(rotated(dataset, setting, seed).shapes, indices)
     record = optimize(
         model.head,
-        lambda batch: known[torch.randint(4, batch.shape, generator=generator), batch],
+        lambda batch: (known[torch.randint(4, batch.shape, generator=generator), batch],),
         dataset.labels[indices],
         *(len(indices), epochs, 64, 3e-3, generator),
     )
@@ -313,17 +363,16 @@ class Expansion:
     projection of the transform on the directions of a quadrature, and is faster for clouds.
     """
 
-    TERMS = 24
-
-    def __init__(self, degree: int, scale: float, thresholds: Tensor) -> None:
+    def __init__(self, degree: int, scale: float, thresholds: Tensor, terms: int = 24) -> None:
         self.degree, self.degrees = degree, degrees(degree, 3)
-        angle = math.pi * (torch.arange(self.TERMS, dtype=torch.float64) + 0.5) / self.TERMS
+        self.orders = torch.arange(terms)
+        angle = math.pi * (self.orders.double() + 0.5) / terms
         radii = (1 + angle.cos()) / 2
         x, weights = (torch.from_numpy(values) for values in np.polynomial.legendre.leggauss(100))
         curves = torch.sigmoid(scale * (thresholds.double()[None, :, None] - radii[:, None, None] * x))  # [R, H, X]
         legendre = torch.stack([torch.special.legendre_polynomial_p(x, n) for n in range(degree + 1)])
         values = torch.einsum("rhx,nx,x->nhr", curves, legendre, weights / 2)
-        basis = torch.cos(torch.arange(self.TERMS)[:, None] * angle) * (2 / self.TERMS)
+        basis = torch.cos(self.orders[:, None] * angle) * (2 / terms)
         basis[0] /= 2
         self.terms = torch.einsum("nhr,kr->nhk", values, basis).float()[self.degrees]  # [M, H, K]
 
@@ -332,9 +381,9 @@ class Expansion:
         radii = points.norm(dim=2)
         units = nn.functional.normalize(points, dim=2)
         values = harmonics(units.flatten(0, 1), self.degree).float().unflatten(0, radii.shape)  # [B, V, M]
-        polynomials = torch.cos(torch.arange(self.TERMS) * torch.arccos((2 * radii - 1).clamp(-1, 1))[..., None])
+        polynomials = torch.cos(self.orders * torch.arccos((2 * radii - 1).clamp(-1, 1))[..., None])
         weighted = (polynomials[..., None] * weights[:, :, None]).flatten(2)  # [B, V, K C]
-        moments = (values.transpose(1, 2) @ weighted).unflatten(2, (self.TERMS, -1))  # [B, M, K, C]
+        moments = (values.transpose(1, 2) @ weighted).unflatten(2, (len(self.orders), -1))  # [B, M, K, C]
         found = torch.einsum("mhk,bmkc->mbhc", self.terms, moments)
         return torch.cat([found, found.diff(dim=2, prepend=torch.zeros_like(found[:, :, :1]))], dim=3)
 
@@ -349,30 +398,92 @@ def check_expansion(expansion: Expansion, shapes: es.Complex, scale: float) -> N
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-3 * float(wanted[1:].abs().max()))
 
 
-def local_weights(shapes: es.Complex) -> Tensor:
-    """``[V, 7]``: what rotations keep of the neighborhood of a point.
+class WeightedHarmonics(nn.Module):
+    """Harmonics of clouds whose points have learned weights, and the features of points that these come from.
 
-    1, and for its 16 and for its 48 nearest points: how much they form a line, how much a ball, and the squared cosine of the
-    angle between their normal and the way to the origin.
+    A small network maps the descriptor of the neighborhood of a point, which rotations keep, to features. Weights, linear in
+    the features, make as many weighted transforms (WECT), whose harmonics pass through the blocks of :class:`ECTHarmonics`. The
+    mean and largest features of a cloud join the norms at the end.
+
+    Args:
+        num_classes: Number of logits.
+        mean, deviation: Of descriptors, ``[F]``.
     """
-    path = Path(tempfile.gettempdir()) / "eulerscan-rotations" / "neighborhoods.npy"
-    if path.exists():
-        return torch.from_numpy(np.load(path))
-    found = []
-    for points in shapes.points.view(len(shapes), -1, 3):
-        neighbors = torch.from_numpy(cKDTree(points.numpy()).query(points.numpy(), 48)[1])
-        columns = [torch.ones(len(points))]
-        for count in (16, 48):
-            near = points[neighbors[:, :count]]
-            near = near - near.mean(dim=1, keepdim=True)
-            values, vectors = torch.linalg.eigh(near.transpose(1, 2) @ near)
-            low, middle, high = values.clamp(min=1e-12).T
-            columns += [(high - middle) / high, low / high]
-            columns.append((vectors[:, :, 0] * nn.functional.normalize(points, dim=1)).sum(dim=1).square())
-        found.append(torch.stack(columns, dim=1))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.save(path, torch.cat(found).numpy())
-    return torch.cat(found)
+
+    def __init__(self, num_classes: int, mean: Tensor, deviation: Tensor) -> None:
+        super().__init__()
+        degree, scale, width, weights, (first, second, third), hidden, dropout = 6, 8.0, 96, 16, (16, 32, 112), 256, 0.3
+        self.settings = {"degree": degree, "scale": scale, "width": width, "weights": weights, "dropout": dropout}
+        self.register_buffer("mean", mean)
+        self.register_buffer("deviation", deviation + 1e-3)
+        self.points = nn.Sequential(*point_block(len(mean), width), *point_block(width, width))
+        self.weights = nn.Linear(width, weights - 1)
+        self.expansion = Expansion(degree, scale, torch.linspace(0, 1.1, 12), terms=16)
+        blocks: list[nn.Module] = [DegreeNorm(2 * weights, degree, 3)]
+        for before, after in ((2 * weights, first), (first, second)):
+            blocks += [DegreeConvolution(before, 2 * after, degree, 3), DegreeNorm(2 * after, degree, 3), Product(degree, 3)]
+        blocks += [DegreeConvolution(second, third, degree, 3), DegreeNorm(third, degree, 3), Norms(degree, 3)]
+        self.harmonics = nn.Sequential(*blocks)
+        self.pooled = nn.Sequential(*point_block(width, 128))
+        sizes = ((degree + 1) * third + 2 * 128, hidden)
+        blocks = [nn.Dropout(dropout), *linear_blocks(sizes, dropout, batch_norm=True), nn.Linear(hidden, num_classes)]
+        self.classify = nn.Sequential(*blocks)
+
+    def forward(self, points: Tensor, described: Tensor) -> Tensor:
+        """Logits of clouds ``[B, V, 3]`` in the unit ball, with descriptors ``[B, V, F]``."""
+        count = points.shape[:2]
+        features = self.points(((described - self.mean) / self.deviation).clamp(-6, 6).flatten(0, 1))
+        weights = torch.cat([features.new_ones(len(features), 1), self.weights(features)], dim=1).unflatten(0, count)
+        norms = self.harmonics(self.expansion(points, weights / count[1] * 1024))  # whatever the number of points
+        pooled = self.pooled(features).unflatten(0, count)
+        return self.classify(torch.cat([norms, pooled.amax(dim=1), pooled.mean(dim=1)], dim=1))
+
+
+def point_block(inputs: int, outputs: int) -> list[nn.Module]:
+    return [nn.Linear(inputs, outputs, bias=False), nn.BatchNorm1d(outputs), nn.ReLU()]
+
+
+@torch.no_grad()
+def descriptors(shapes: es.Complex) -> Tensor:
+    """``[B, V, F]``, in float16: what rotations keep of the neighborhoods of the points of clouds.
+
+    The distance from the origin. For the 8, 24 and 64 nearest points: their mean distance; how much they form a line, and a
+    ball; the cosines of their normal and of their line to the way from the origin; the distance of their mean, and its height.
+    For the 24 and 64 nearest, weighted by distance: norms of the harmonics of degree 3 and 4 of their directions, and means of
+    powers of their heights.
+    """
+    return torch.stack([_described(points) for points in unit_clouds(shapes)]).half()
+
+
+def _described(points: Tensor, counts: Sequence[int] = (8, 24, 64)) -> Tensor:
+    radii = points.norm(dim=1)
+    distances, nearest = torch.cdist(points, points).topk(counts[-1] + 1, largest=False)
+    distances, near = distances[:, 1:], points[nearest[:, 1:]] - points[:, None]
+    directions, outward = nn.functional.normalize(near, dim=2, eps=1e-6), nn.functional.normalize(points, dim=1, eps=1e-6)
+    heights = (directions * outward[:, None]).sum(dim=2)
+    products = (directions[:, :, :, None] * directions[:, :, None]).flatten(2)
+    columns = [radii]
+    for count in counts:
+        size, mean = distances[:, :count].mean(dim=1).clamp(min=1e-6), near[:, :count].mean(dim=1)
+        centered = near[:, :count] - mean[:, None]
+        variances, axes = torch.linalg.eigh(centered.transpose(1, 2) @ centered / count)
+        low, middle, high = variances.clamp(min=1e-12).sqrt().T
+        normal, line = ((axes[:, :, i] * outward).sum(dim=1).abs() for i in (0, 2))
+        linear = (high - middle) / high
+        columns += [4 * size, linear, low / high, normal, linear * line, mean.norm(dim=1) / size]
+        columns.append((mean * outward).sum(dim=1) / size)
+    for count in counts[1:]:
+        kernel = torch.exp(-(distances[:, :count] / distances[:, count - 1 : count].clamp(min=1e-6)).square())
+        kernel = kernel / kernel.sum(dim=1, keepdim=True)
+        one, two = directions[:, :count], products[:, :count]
+        left, right = ((kernel[:, :, None] * x).transpose(1, 2) for x in (one, two))
+        # Sums over pairs of points of powers of their cosine are squared norms of moments.
+        second, third, fourth = ((x @ y).square().sum(dim=(1, 2)) for x, y in ((left, one), (left, two), (right, two)))
+        first = left.sum(dim=2).square().sum(dim=1)
+        powers = (5 * third - 3 * first) / 2, (35 * fourth - 30 * second + 3) / 8  # Legendre polynomials
+        columns += [power.clamp(min=0).sqrt() for power in powers]
+        columns += [(kernel * power).sum(dim=1) for t in [heights[:, :count]] for power in (t.square(), t.abs(), t**3)]
+    return torch.stack(columns, dim=1)
 
 
 def rotated(dataset: Dataset, setting: str, seed: int) -> Dataset:
@@ -383,7 +494,7 @@ def rotated(dataset: Dataset, setting: str, seed: int) -> Dataset:
 
 TRAINERS = {
     "harmonics": train_on_coefficients,
-    "harmonics-local": train_on_coefficients,
+    "harmonics-weighted": train_weights,
     "curves": train_on_clouds,
     "frames": train_on_frames,
 }
