@@ -59,5 +59,5 @@ def draw_local(complex: Complex, transform: Tensor, *, up: Up = "z") -> Figure:
         mapping = require("matplotlib.cm", extra="plot").ScalarMappable(colors.Normalize(low, max(high, low + 1e-9)), scale)
         ax = picture.add_subplot(1, scores.shape[1], i + 1, projection="3d" if complex.dim == 3 else None)
         _draw(ax, plain, values, mapping, up, 0)
-        ax.set_title(f"component {i + 1}: {share:.0%}", fontsize=9, y=1.02)
+        ax.set_title(f"component {i + 1}, {100 * share:.0f} % of the variance", fontsize=9, y=1.02)
     return picture
