@@ -34,7 +34,7 @@ from eulerscan import __version__, rotations
 from eulerscan.datasets import Dataset, load
 from eulerscan.harmonics import degrees, harmonics
 from eulerscan.nn import FrameAveraging
-from eulerscan.nn.frames import principal_axes
+from eulerscan.nn.frames import principal_frames
 from eulerscan.nn.heads import linear_blocks
 from eulerscan.nn.models import ECTCurves, ECTHarmonics
 from eulerscan.nn.models.harmonics import DegreeConvolution, DegreeNorm, Norms, Product
@@ -245,6 +245,7 @@ def train_weights(head: str, dataset: Dataset, setting: str, split: str, seed: i
     described = torch.cat([descriptors(shapes.select(indices)) for shapes in drawn])
     known = described[: len(indices) : 20].float()
     network = WeightedHarmonics(len(dataset.classes), known.mean(dim=(0, 1)), known.std(dim=(0, 1)))
+    check_expansion(network.expansion, dataset.shapes.select(torch.arange(4)), network.settings["scale"])
 
     def some(batch: Tensor) -> tuple[Tensor, Tensor]:
         chosen = torch.randperm(clouds.shape[1], generator=generator)[:count]
@@ -330,7 +331,7 @@ def train_on_frames(head: str, dataset: Dataset, setting: str, split: str, seed:
         found = []
         for part in indices.split(256):
             complex = shapes.select(part)
-            axes = principal_axes(complex).float()[complex.batch]
+            axes = principal_frames(complex).float()[complex.batch]
             points = (complex.points[:, None] @ axes)[:, 0]
             found.append(torch.stack([layer(complex.with_points(points * sign)) for sign in signs]))
         return torch.cat(found, dim=1)
@@ -414,6 +415,7 @@ class WeightedHarmonics(nn.Module):
         super().__init__()
         degree, scale, width, weights, (first, second, third), hidden, dropout = 6, 8.0, 96, 16, (16, 32, 112), 256, 0.3
         self.settings = {"degree": degree, "scale": scale, "width": width, "weights": weights, "dropout": dropout}
+        self.settings |= {"channels": (first, second, third), "hidden": hidden, "num_thresholds": 12, "terms": 16}
         self.register_buffer("mean", mean)
         self.register_buffer("deviation", deviation + 1e-3)
         self.points = nn.Sequential(*point_block(len(mean), width), *point_block(width, width))
@@ -450,7 +452,7 @@ def descriptors(shapes: es.Complex) -> Tensor:
     The distance from the origin. For the 8, 24 and 64 nearest points: their mean distance; how much they form a line, and a
     ball; the cosines of their normal and of their line to the way from the origin; the distance of their mean, and its height.
     For the 24 and 64 nearest, weighted by distance: norms of the harmonics of degree 3 and 4 of their directions, and means of
-    powers of their heights.
+    the square, the absolute value and the cube of their heights.
     """
     return torch.stack([_described(points) for points in unit_clouds(shapes)]).half()
 
@@ -482,7 +484,8 @@ def _described(points: Tensor, counts: Sequence[int] = (8, 24, 64)) -> Tensor:
         first = left.sum(dim=2).square().sum(dim=1)
         powers = (5 * third - 3 * first) / 2, (35 * fourth - 30 * second + 3) / 8  # Legendre polynomials
         columns += [power.clamp(min=0).sqrt() for power in powers]
-        columns += [(kernel * power).sum(dim=1) for t in [heights[:, :count]] for power in (t.square(), t.abs(), t**3)]
+        height = heights[:, :count]
+        columns += [(kernel * power).sum(dim=1) for power in (height.square(), height.abs(), height**3)]
     return torch.stack(columns, dim=1)
 
 

@@ -129,13 +129,18 @@ def second_derivative(points, graph, directions, thresholds):
 def classified(move):
     """Logits of an ensemble of three SVMs."""
     layer = es.ECTLayer(3, num_thresholds=7, directions=NODES)
-    svms = [move(models.ECTSVM(layer, 2, **{name: True})) for name in ("spectrum", "joint")] + [move(models.ECTSVM(layer, 2))]
-    return models.Ensemble([svm.fit(move(CLOUDS), move(LABELS[:4])) for svm in svms])(move(CLOUDS))
+    svms = [move(models.ECTSVM(layer, 2, **options)) for options in ({}, {"spectrum": True}, {"joint": True})]
+    return models.Ensemble([svm.fit(move(MESH), move(torch.tensor([0, 1]))) for svm in svms])(move(MESH))
+
+
+def made(move):
+    return es.Complex(move(POINTS), [move(level) for level in MESH.simplices], batch=move(BATCH))
 
 
 # move(x) is x on the device.
 CALLS = {
     "ect exact": lambda move, device: es.ect(move(GRAPH), move(DIRECTIONS), move(THRESHOLDS)),
+    "mesh made on the device": lambda move, device: es.ect(made(move), move(DIRECTIONS), move(THRESHOLDS)),
     "ect weighted": lambda move, device: es.ect(move(HEAVY), move(DIRECTIONS), move(THRESHOLDS), scale=20.0),
     "ect of own directions": lambda move, device: es.ect(
         move(MESH), move(torch.stack([DIRECTIONS, -DIRECTIONS])), move(THRESHOLDS), scale=20.0

@@ -53,7 +53,7 @@ def spacing(n: int, dim: int) -> float:
 
 
 def principal_axes(points: Tensor, batch: Tensor, num_complexes: int) -> tuple[Tensor, Tensor]:
-    """Squared extents ``[B, dim]`` along the principal axes, ascending, and the axes, columns of ``[B, dim, dim]``.
+    """Sums of squares ``[B, dim]`` along the principal axes, ascending, and the axes, columns of ``[B, dim, dim]``.
 
     Args:
         points: Vertices ``[V, dim]``, about the origin.
@@ -62,8 +62,8 @@ def principal_axes(points: Tensor, batch: Tensor, num_complexes: int) -> tuple[T
     """
     products = points[:, :, None] * points[:, None, :]
     moments = products.new_zeros(num_complexes, *products.shape[1:]).index_add(0, batch, products)
-    extents, axes = torch.linalg.eigh(moments)
-    return extents, axes
+    squares, axes = torch.linalg.eigh(moments)
+    return squares, axes
 
 
 def align_principal_axes(points: Tensor, others: Tensor, *, reflections: bool = False) -> Tensor:

@@ -45,7 +45,7 @@ def sect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float |
 
 
 def smoothed(curves: Tensor, thresholds: Tensor) -> Tensor:
-    """The step from curves ``[..., H]`` to the smooth transform, as in :func:`sect`."""
+    """Smooth transform of curves ``[..., H]``: each minus its mean, integrated over height, as in :func:`sect`."""
     if len(thresholds) < 2:
         return torch.zeros_like(curves)
     heights = double(thresholds)
@@ -193,6 +193,15 @@ def power_spectrum(transform: Tensor, directions: Tensor, *, degree: int | None 
     degree = (count - 1) // 2 if dim == 2 else math.isqrt(count) - 1
     power = products.new_zeros(*products.shape[:-2], degree + 1, products.shape[-1])
     return power.index_add(-2, degrees(degree, dim).to(products.device), products)
+
+
+def rotation_invariant(transform: Tensor, dim: int) -> Tensor:
+    """What of transforms ``[B, T, H]`` does not change under rotation, up to the angle between directions.
+
+    In the plane these are the magnitudes of the Fourier coefficients over directions (:func:`direction_spectrum`); in space
+    the values at each height, sorted over directions.
+    """
+    return direction_spectrum(transform) if dim == 2 else transform.sort(dim=-2).values
 
 
 def channels(

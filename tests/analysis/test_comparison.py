@@ -10,10 +10,11 @@ import torch
 import eulerscan as es
 from eulerscan import rotations
 from eulerscan.analysis import compare, comparison, distance_matrix, fit_shape, mds, oriented, pca
-from eulerscan.analysis.features import feature_blocks, rotation_invariant
+from eulerscan.analysis.features import feature_blocks
 from eulerscan.complexes.extent import centroid_sizes, measure_weighted
 from eulerscan.convert import from_outline
 from eulerscan.nn.losses import laplacian_loss
+from eulerscan.variants import rotation_invariant
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 from eulerscan.analysis.classification import classify  # noqa: E402

@@ -48,10 +48,12 @@ def test_candidates_follow_from_the_data_and_keep_what_is_given(clouds):
     outlines = es.collate([es.convert.from_outline(points) for points in flat.points[:, :2].view(len(clouds), -1, 2)])
     names.insert(3, "svm-joint")
     assert [name for name, _, _ in candidates(replace(clouds, shapes=outlines))] == names
-    for given in (ModelConfig(derivative=True), ModelConfig(max_dim=1), ModelConfig(random_directions=True)):
+    others = ({"derivative": True}, {"max_dim": 1}, {"random_directions": True}, {"rotate_directions": True}, {"cost": 3.0})
+    for given in (ModelConfig(**options) for options in others):
         found = candidates(replace(clouds, shapes=outlines), given)
-        assert "svm-joint" not in [name for name, _, _ in found]
-        assert all(model.build(2, 4) is not None for _, model, _ in found)
+        assert ("svm-joint" in [name for name, _, _ in found]) == (given.cost is not None)
+        for _, model, _ in found:
+            model.build(2, 4)
 
 
 def test_every_candidate_is_a_run_and_its_scores_are_listed(clouds, tmp_path):
@@ -198,6 +200,25 @@ def test_overwriting_does_not_keep_the_epochs_of_another_budget(clouds, tmp_path
     choose(tmp_path / "seed-3", clouds, SOURCE, [replace_epochs(network[0], 1)])
     choose(tmp_path / "seed-3", clouds, SOURCE, [replace_epochs(network[0], 2)], budget=600.0, overwrite=True)
     assert load_run(tmp_path / "seed-3")[1].training.epochs == 2
+
+
+def test_what_is_tried_must_not_be_given(clouds):
+    for options in ({"spectrum": True}, {"joint": True}):
+        with pytest.raises(ValueError, match="must not be given without the model svm, since it is tried, got True"):
+            candidates(clouds, ModelConfig(**options))
+
+
+def test_a_run_on_joint_features_is_loaded_as_it_was(tmp_path):
+    source = {"name": "digits", "options": {"form": "meshes"}}
+    data = load("digits", form="meshes")
+    data = replace(data, splits={name: indices[:60] for name, indices in data.splits.items()})
+    config = ModelConfig("svm", joint=True, num_directions=8, num_thresholds=12)
+    start(tmp_path / "run", RunConfig.of(data, source, config, TrainingConfig()), data, progress=False)
+    model, _ = load_run(tmp_path / "run")
+    again = config.build(2, len(data.classes)).fit(data.shapes[data.indices("train")], data.labels[data.indices("train")])
+    assert isinstance(model, ECTSVM)
+    test = data.shapes[data.indices("test")]
+    assert torch.equal(model(test), again(test))
 
 
 def test_candidates_with_random_directions_have_no_spectrum(clouds):

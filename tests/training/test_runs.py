@@ -251,6 +251,7 @@ def test_a_checkpoint_without_optimizer_state_is_not_resumed(finished, config, d
         ModelConfig("harmonics", degree=8, channels=(3,), hidden=(2,), num_thresholds=8),
         ModelConfig("curves", directed=True, channels=(2, 5), hidden=(3,), num_directions=1),
         ModelConfig("svm", spectrum=True),
+        ModelConfig("svm", joint=True, num_directions=32, num_thresholds=64),
         ModelConfig("svm", spectrum=True, num_directions=100),
     ],
 )

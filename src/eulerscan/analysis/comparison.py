@@ -23,10 +23,11 @@ from .._version import __version__
 from ..complexes import Complex, Shape, as_complex
 from ..complexes.extent import centroid_sizes, top_dims
 from ..config import ECTConfig
+from ..variants import rotation_invariant
 from . import quality
 from .classification import FEWEST, FOLDS, Classification, FeatureSet, classify, num_repeats
 from .distances import distance_matrix
-from .features import feature_blocks, rotation_invariant
+from .features import feature_blocks
 from .groups import (
     Dispersion,
     Labels,

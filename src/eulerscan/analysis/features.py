@@ -1,4 +1,4 @@
-"""Features of shapes for statistics: transforms, and what of them does not change under rotation."""
+"""Features of shapes for statistics: transforms that see different things."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from torch import Tensor
 from ..complexes import Complex
 from ..complexes.extent import measure_weighted
 from ..config import ECTConfig
-from ..variants import direction_spectrum
 
 
 def feature_blocks(shapes: Complex, config: ECTConfig) -> dict[str, Tensor]:
@@ -27,17 +26,8 @@ def feature_blocks(shapes: Complex, config: ECTConfig) -> dict[str, Tensor]:
     blocks = {"transform": config.transform(shapes)}
     if config.variant in ("ect", "superlevel"):
         blocks["smooth"] = replace(config, variant="sect", derivative=False).transform(shapes)
-    weighted = measure_weighted(shapes.normalized(config.normalize)) if config.normalize else measure_weighted(shapes)
+    weighted = measure_weighted(shapes.normalized(config.normalize))
     if weighted is not None:
         plain = replace(config, normalize=None, radius=config.largest_height, variant="ect", derivative=False, divide_by=None)
         blocks["measure"] = plain.transform(weighted)
     return blocks
-
-
-def rotation_invariant(transform: Tensor, dim: int) -> Tensor:
-    """What of transforms ``[B, T, H]`` does not change under rotation, up to the angle between directions.
-
-    In the plane these are the magnitudes of the Fourier coefficients over directions
-    (:func:`~eulerscan.variants.direction_spectrum`); in space the values at each height, sorted over directions.
-    """
-    return direction_spectrum(transform) if dim == 2 else transform.sort(dim=-2).values

@@ -109,8 +109,8 @@ def _orientation(complex: Complex) -> str | None:
     if complex.num_complexes < 5 or complex.dim not in (2, 3):
         return None
     points = complex.normalized("center").points
-    extents, axes = rotations.principal_axes(points, complex.batch, complex.num_complexes)
-    longest = axes[(extents[:, -1] > 1.5 * extents[:, -2]), :, -1]
+    squares, axes = rotations.principal_axes(points, complex.batch, complex.num_complexes)
+    longest = axes[(squares[:, -1] > 1.5 * squares[:, -2]), :, -1]
     if len(longest) < max(5, complex.num_complexes // 2):
         return None
     aligned = float(torch.linalg.eigvalsh((longest[:, :, None] * longest[:, None, :]).mean(dim=0))[-1])

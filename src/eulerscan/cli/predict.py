@@ -226,6 +226,8 @@ def _unfit(shape: Complex, config: RunConfig) -> str | None:
         return f"it has points of dimension {shape.dim}, but the model was trained on dimension {config.dim}."
     if max_dim is not None and shape.max_dim > max_dim:
         return f"it has simplices of dimension {shape.max_dim}, but the model has max_dim={max_dim}."
+    if config.model.joint and (shape.weights is not None or not shape.is_simplicial):
+        return "it has weights or squares, but the model was trained on simplices without weights."
     if num_points is not None and shape.max_dim > 0:
         return (
             f"it has simplices of dimension {shape.max_dim}, but the model subsamples point clouds (num_points={num_points})."

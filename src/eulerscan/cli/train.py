@@ -24,7 +24,7 @@ from ..datasets.source import load_source, split_source
 from ..io.formats import IMAGE_EXTENSIONS
 from ..training import distributed
 from ..training.checkpoints import Epoch
-from ..training.choice import ENSEMBLE, Choice, candidates, choose, majority
+from ..training.choice import ENSEMBLE, Choice, candidates, check_automatic, choose, majority
 from ..training.config import ModelConfig, RunConfig, TrainingConfig
 from ..training.metrics import wilson
 from ..training.runs import check_folder, start
@@ -81,7 +81,7 @@ def train(
         output: Folder for the runs. Default: runs/ with the names of data and model.
         resume: Resume interrupted runs. Finished runs are not repeated.
         plots: Plot training curves, confusion matrix, directions and a few transforms of the first run.
-        tensorboard: Write metrics of each epoch for TensorBoard, into the folders of the runs.
+        tensorboard: Write metrics of each epoch of networks for TensorBoard, into the folders of their runs.
         device: Device to compute on, such as cpu or cuda:1. Default: a GPU if there is one.
     """
     if dataset is not None and folder is not None:
@@ -103,6 +103,8 @@ def train(
         raise ValueError(f"--budget must not be given with --model {model.model}, as it is shared among models, got {budget}.")
     output = output or Path("runs") / "-".join(filter(None, [dataset or Path(folder or "").name, model.model, model.preset]))
     replace(model, model="svm" if automatic else model.model).check()
+    if automatic:
+        check_automatic(model)
     numbers = range(folds) if folds else range(training.seed, training.seed + seeds)
     runs = [output / f"{'fold' if folds else 'seed'}-{number}" for number in numbers]
     end = time.monotonic() + (seconds or 0.0)

@@ -82,7 +82,9 @@ class Complex:
         tensors = check_simplices(simplices, points, batch, dims)
         weights = check_weights(weights, points, tensors)
         object.__setattr__(self, "packed", pack(points, tensors, weights, batch, num_complexes, dims))
-        object.__setattr__(self, "_counts", None if points.is_cpu else self.counts)
+        object.__setattr__(self, "_counts", None)
+        if not points.is_cpu:
+            object.__setattr__(self, "_counts", self.counts)
 
     @classmethod
     def from_packed(cls, packed: Packed, counts: tuple[int, ...] | None = None) -> Complex:

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from .._devices import double
 from .complex import Complex
 from .normalize import measures
 
@@ -44,6 +45,9 @@ def centroid_sizes(shapes: Complex) -> Tensor:
     tensor([1.])
     """
     centered = shapes.normalized("center")
-    squares = centered.points.square().sum(dim=1)
-    sums = squares.new_zeros(shapes.num_complexes).index_add(0, centered.batch, squares)
-    return (sums / centered.offsets[0].diff().clamp(min=1).to(sums)).sqrt()
+    squares = double(centered.points).square().sum(dim=1)
+    sums = squares.new_zeros(shapes.num_complexes).index_add(0, centered.batch.to(squares.device), squares)
+    means = sums / centered.offsets[0].diff().clamp(min=1).to(sums)
+    # The square root has no derivative at 0, the size of a single point.
+    positive = means > 0
+    return torch.where(positive, torch.where(positive, means, 1.0).sqrt(), 0.0).to(shapes.points)

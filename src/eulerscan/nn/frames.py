@@ -38,7 +38,7 @@ class FrameAveraging(nn.Module):
     def forward(self, shape: Shape) -> Tensor:
         """The mean over the frames of each shape, or the result in a random one in training."""
         complex = as_complex(shape)
-        axes = principal_axes(complex)
+        axes = principal_frames(complex)
         signs = torch.tensor(list(itertools.product((1.0, -1.0), repeat=complex.dim))).to(axes)
         signs = signs[signs.prod(dim=1) > 0]
         if self.training:
@@ -51,7 +51,7 @@ class FrameAveraging(nn.Module):
 
 
 @torch.no_grad()
-def principal_axes(complex: Complex) -> Tensor:
+def principal_frames(complex: Complex) -> Tensor:
     """``[B, dim, dim]``: rotations whose columns are the principal axes of the vertices, by ascending variance, in float64."""
     points, count, dim = double(complex.points), complex.num_complexes, complex.dim
     batch, offsets = complex.batch.to(points.device), complex.offsets.to(points.device)

@@ -56,6 +56,7 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
         model: Options of the model that are not left to the data, such as ``num_directions``.
         training: Options of the training. Those that differ from their defaults are kept.
     """
+    check_automatic(model)
     count = len(dataset.indices("train"))
     sizes = dataset.shapes.offsets[0].diff()
     clouds = dataset.shapes.max_dim == 0
@@ -89,12 +90,20 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
             free = dataset.shapes.dim == 3 and (model is None or model.num_directions is None)
             spectrum = replace(fine, spectrum=True, num_directions=None if free else fine.num_directions)
             found.append(Candidate("svm-spectrum", spectrum, network))
-        plain = not (fine.derivative or fine.random_directions) and fine.max_dim is None
+        plain = not (fine.derivative or fine.random_directions or fine.rotate_directions) and fine.max_dim is None
         if plain and not clouds and dataset.shapes.weights is None and dataset.shapes.is_simplicial:
             found.append(Candidate("svm-joint", replace(fine, joint=True), network))
     for name, directed in (("curves", True), ("curves-invariant", False)):
-        found.append(Candidate(name, replace(base, model="curves", directed=directed), network))
+        curves = replace(base, model="curves", directed=directed, cost=None, spectrum=None, joint=None)
+        found.append(Candidate(name, curves, network))
     return found
+
+
+def check_automatic(model: ModelConfig | None) -> None:
+    """Raise for options of the model that :func:`candidates` varies."""
+    for name in ("spectrum", "joint"):
+        if model is not None and getattr(model, name) is not None:
+            raise ValueError(f"{name} must not be given without the model svm, since it is tried, got {getattr(model, name)}.")
 
 
 def choose(
@@ -120,7 +129,7 @@ def choose(
     Args:
         budget: Seconds for everything. Networks get fewer epochs, or are left out; SVMs take as long as they need.
         on_candidate: Called with the name of each candidate before it is trained.
-        on_epoch: Called after each epoch of a candidate, with the folder of its run.
+        on_epoch: Called after each epoch of a network, with the folder of its run. SVMs and ensembles have none.
     """
     _check_validation(dataset)
     check_folder(folder, resume=resume, overwrite=overwrite)
@@ -162,9 +171,9 @@ def choose(
     if _refits(kept.training):
         source = source | {"refit": True}
     whole = split_source(dataset, source)
-    start(
-        folder, RunConfig.of(whole, source, kept.model, kept.training), whole, resume=resume, overwrite=overwrite, device=device
-    )
+    options: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "device": device}
+    options["on_epoch"] = None if on_epoch is None else functools.partial(on_epoch, folder)
+    start(folder, RunConfig.of(whole, source, kept.model, kept.training), whole, **options)
     choice = Choice(scores, kept.name, _reasons(dataset, kept, scores))
     if distributed.is_first():
         with replacing(folder / "choice.json") as partial:

@@ -88,7 +88,7 @@ class ModelConfig:
         spectrum: Use the norms of harmonics over directions, which rotations change little, the less the softer the scale
             and the more directions (svm). In space there are a few directions more than asked for. Default: 561 there.
         joint: Join the transform with the smooth transform, with the length, area or volume below each height, with what
-            rotations keep of these, and with size, for shapes without weights (svm). Default: no.
+            rotations keep of these, and with size, for shapes without weights and in the same units (svm). Default: no.
     """
 
     model: str = "cnn"
@@ -133,9 +133,16 @@ class ModelConfig:
             for name in ("num_directions", "random_directions", "learn_directions"):
                 if value := getattr(self, name):
                     raise ValueError(f"{name} must not be given for harmonics, whose degree decides, got {value}.")
-        if self.random_directions and (self.spectrum or self.joint):
-            name = "spectrum" if self.spectrum else "joint"
-            raise ValueError(f"random_directions must be False with {name}, which needs evenly spread directions, got True.")
+        for name in ("spectrum", "joint"):
+            if self.random_directions and getattr(self, name):
+                raise ValueError(
+                    f"random_directions must be False with {name}, which needs evenly spread directions, got True."
+                )
+        for name in ("spectrum", "derivative", "max_dim", "rotate_directions"):
+            if self.joint and getattr(self, name):
+                raise ValueError(
+                    f"{name} must not be given with joint, which joins features of its own, got {getattr(self, name)}."
+                )
         if self.random_directions and self.num_rings is not None:
             raise ValueError(f"num_rings must be None with random_directions, got {self.num_rings}.")
         options, known = self._given(_HEAD), inspect.signature(cls).parameters
@@ -193,7 +200,7 @@ class ModelConfig:
             num_directions = directions.quadrature_size(self._spectrum_degree, dim)
         num_channels = 1 + (self.max_dim or 0)
         rows = degrees if cls is ECTHarmonics else num_directions
-        grid = rows * (self.num_thresholds or preset.num_thresholds) * num_channels
+        grid = rows * (self.num_thresholds or preset.num_thresholds) * num_channels * (6 if self.joint else 1)
         certain = num_directions * dim + sum(a * b for a, b in pairwise(hidden)) + num_classes
         first = (grid * max(channels, default=1) + 1) * max(hidden, default=num_classes)
         inputs = 2 * num_channels + dim + (self.num_rings or 0)
@@ -233,6 +240,10 @@ class EnsembleConfig:
     @property
     def max_dim(self) -> int | None:
         return self.members[0].max_dim
+
+    @property
+    def joint(self) -> bool:
+        return any(member.joint for member in self.members)
 
     def check(self) -> None:
         """Raise for options that no data can make valid."""

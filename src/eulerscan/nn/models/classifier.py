@@ -27,8 +27,8 @@ class Classifier(nn.Module):
 
     Args:
         layer: The transform.
-        head: A module from ``[B, T, H]``, or ``[B, K, T, H]`` with per-dimension channels, to logits ``[B, num_classes]``. It
-            is moved to the dtype and device of the layer.
+        head: A module from ``[B, T, H]``, or ``[B, K, T, H]`` with per-dimension channels, to logits ``[B, num_classes]``;
+            that of an SVM takes features ``[B, F]``. It is moved to the dtype and device of the layer.
     """
 
     presets: ClassVar[Mapping[str, Preset]] = {}

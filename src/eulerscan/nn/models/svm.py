@@ -13,7 +13,7 @@ from ..._validation import positive
 from ...complexes import Shape, as_complex
 from ...complexes.extent import centroid_sizes, measure_weighted
 from ...functional import ect
-from ...variants import direction_spectrum, power_spectrum, smoothed
+from ...variants import direction_spectrum, power_spectrum, rotation_invariant, smoothed
 from ..layers import ECTLayer
 from .classifier import Classifier
 
@@ -32,8 +32,9 @@ class ECTSVM(Classifier):
             plane magnitudes of Fourier coefficients, in space the root of :func:`~eulerscan.variants.power_spectrum`. The
             layer then needs the directions of a :func:`~eulerscan.directions.quadrature` there.
         joint: Whether to join several features: the transform; the smooth transform (SECT); the length, area or volume of the
-            shape below each height; of all three what rotations keep; and the size of the shape, which normalization removes.
-            For shapes without weights.
+            shape below each height; of all three what rotations keep, if directions are evenly spread
+            (:func:`~eulerscan.variants.rotation_invariant`); and the size of the shape, which normalization removes. For shapes
+            without weights, all in the same units.
 
     Example:
         >>> model = ECTSVM(ECTLayer(dim=2, normalize="unit_ball"), num_classes=2)
@@ -52,11 +53,13 @@ class ECTSVM(Classifier):
         if spectrum and layer.dim not in (2, 3):
             raise ValueError(f"spectrum must be False unless shapes are in the plane or in space, got dim={layer.dim}.")
         config = layer.requires_grad_(False).config
-        if joint and (spectrum or config.derivative or config.variant != "ect"):
-            raise ValueError("joint must be False with spectrum, derivative or a variant, since it joins several, got True.")
-        curves = torch.zeros(config.shape(layer.dim)).to(layer.weight)
+        others = {"spectrum": spectrum, "derivative": config.derivative, "rotate_directions": layer.rotate_directions}
+        others[f"variant {config.variant!r}"] = config.variant != "ect"
+        if joint and (given := [name for name, value in others.items() if value]):
+            raise ValueError(f"joint must be False with {given[0]}, got True.")
+        curves = torch.zeros(config.shape(layer.dim), device=layer.weight.device)
         if joint:
-            blocks = [*[curves] * 3, *[_invariant(curves, layer.dim)] * 3, curves[0, 0]]
+            blocks = [*[curves] * 3, *[rotation_invariant(curves, layer.dim)] * 3, curves[0, 0]]
         else:
             blocks = [_spectrum(curves, layer.directions) if spectrum else curves]
         sizes = [block.numel() for block in blocks]
@@ -69,22 +72,29 @@ class ECTSVM(Classifier):
         return len(self.head.support)  # type: ignore[arg-type]
 
     def features(self, shape: Shape) -> Tensor:
-        """``[B, F]``, not standardized yet: roots with signs, so that a shape of many pieces or holes does not outweigh all."""
+        """``[B, F]``, not standardized yet: roots with signs, so that a shape of many pieces or holes does not outweigh all.
+
+        Joint features have the roots of the transform and of all spectra, of which few are much larger than the others.
+        """
         complex, layer = as_complex(shape), self.layer
-        curves = layer(complex).to(layer.weight.dtype)
+        if self.joint and (complex.weights is not None or not complex.is_simplicial):
+            found = "weights" if complex.weights is not None else "cells that are no simplices"
+            raise ValueError(f"shape must be simplicial and have no weights for joint features, got {found}.")
+        curves = layer(complex)
         if not self.joint:
             curves = _root(curves)
-            return (_spectrum(curves, layer.directions) if self.spectrum else curves).flatten(1)
-        complex, normalize = complex.to(curves.device), layer.config.normalize
-        if complex.weights is not None or not complex.is_simplicial:
-            raise ValueError("shape must be simplicial and have no weights for joint features, which weight by length or area.")
-        measured = measure_weighted(complex.normalized(normalize) if normalize else complex)
-        below = curves.new_zeros(curves.shape)  # of points
+            return (_spectrum(curves, layer.directions) if self.spectrum else curves).flatten(1).to(layer.weight.dtype)
+        complex = complex.to(curves.device, curves.dtype)
+        measured = measure_weighted(complex.normalized(layer.config.normalize))
+        below = torch.zeros_like(curves)  # of points
         if measured is not None:
             below = ect(measured, layer.directions, layer.thresholds, scale=layer.scale).to(curves)
         plain = [_root(curves), smoothed(curves, layer.thresholds), below]
-        blocks = [*plain, *(_invariant(block, layer.dim) for block in plain), _root(centroid_sizes(complex).to(curves))]
-        return torch.cat([block.reshape(len(curves), -1) for block in blocks], dim=1)
+        invariant = [rotation_invariant(block, layer.dim) for block in plain]
+        if layer.dim == 2:
+            invariant = [_root(block) for block in invariant]
+        blocks = [*plain, *invariant, _root(centroid_sizes(complex))[:, None]]
+        return torch.cat([block.flatten(1) for block in blocks], dim=1).to(layer.weight.dtype)
 
     def forward(self, shape: Shape) -> Tensor:
         """Logits ``[B, num_classes]`` of a :class:`Complex` or anything :func:`as_complex` understands."""
@@ -147,12 +157,11 @@ class PairwiseSVM(nn.Module):
         variances = (features - self.mean).square().mean(dim=0).split(self.blocks)
         self.deviation.copy_(torch.cat([_deviations(variance) for variance in variances]))
         standardized = (features - self.mean) / self.deviation
-        rows = standardized.cpu().double().numpy()
-        gamma = 1 / (rows.shape[1] * rows.var() or 1.0)  # "scale" of scikit-learn
+        rows = standardized.cpu().double()
+        gamma = 1 / (float(rows.square().sum(dim=1).mean()) or 1.0)  # "scale" of scikit-learn
         # Given the kernel, scikit-learn need not compute it entry by entry.
-        kernel = require("sklearn.metrics.pairwise", extra="sklearn").rbf_kernel(rows, gamma=gamma)
-        machine = svm.SVC(C=cost, kernel="precomputed", decision_function_shape="ovo")
-        fitted = machine.fit(kernel, labels.cpu().numpy())
+        kernel = require("sklearn.metrics.pairwise", extra="sklearn").rbf_kernel(rows.numpy(), gamma=gamma)
+        fitted = svm.SVC(C=cost, kernel="precomputed", decision_function_shape="ovo").fit(kernel, labels.cpu().numpy())
         self.resize(len(fitted.support_))
         self.support.copy_(standardized[torch.from_numpy(fitted.support_).long()])
         self.gamma.fill_(gamma)
@@ -185,13 +194,8 @@ def _spectrum(curves: Tensor, directions: Tensor) -> Tensor:
     return direction_spectrum(curves) if directions.shape[1] == 2 else _root(power_spectrum(curves, directions))
 
 
-def _invariant(curves: Tensor, dim: int) -> Tensor:
-    """What rotations keep of curves ``[..., T, H]`` in evenly spread directions, roughly in space."""
-    return _root(direction_spectrum(curves)) if dim == 2 else curves.sort(dim=-2).values
-
-
 def _deviations(variance: Tensor) -> Tensor:
-    """What the features of a block are divided by, given their variances: then the variances of all blocks add up to 1.
+    """What the features of a block are divided by, given their variances: afterwards these sum to 1, so blocks count alike.
 
     The common deviation is added: where curves hardly vary, their own would only magnify noise.
     """
