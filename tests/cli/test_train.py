@@ -17,8 +17,10 @@ import torch
 import trimesh
 from PIL import Image
 
+import eulerscan as es
 from eulerscan._storage import locked
 from eulerscan.cli.main import main
+from eulerscan.cli.predict import _unfit
 from eulerscan.datasets import Dataset
 from eulerscan.io import read
 from eulerscan.training.choice import Choice
@@ -202,6 +204,18 @@ def test_shapes_with_larger_simplices_than_the_model_knows_are_skipped(run, fold
     out, err = run("predict", tmp_path / "run" / "seed-0", clouds / "wide" / "0.csv", folder / "torus" / "0.obj", status=1)
     assert "0.csv" in out
     assert re.search(f"simplices of dimension 2, .*{reason}", err)
+
+
+def test_shapes_with_weights_are_skipped_by_a_model_on_joint_features(run, folder, tmp_path):
+    options = ("--model", "svm", "--joint", "--num-directions", 8, "--num-thresholds", 8)
+    run("train", "--folder", folder, *options, "--output", tmp_path / "run")
+    _, config = load(tmp_path / "run" / "seed-0")
+    edge = torch.tensor([[0], [1]])
+    for weights, reason in ((None, None), ([torch.ones(2), torch.ones(1)], "weights")):
+        found = _unfit(es.Complex(torch.rand(2, 3), [edge], weights=weights), config)
+        assert found is None if reason is None else reason in found
+    out, _ = run("predict", tmp_path / "run" / "seed-0", folder / "torus" / "0.obj")
+    assert "torus" in out
 
 
 def test_clouds_are_subsampled_to_their_first_points_for_evaluation_and_prediction(run, clouds, tmp_path):
