@@ -504,7 +504,8 @@ def test_tensorboard_gets_the_epochs_of_every_candidate(run, tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     data = ("manifolds", "--data", "num_shapes=8", "num_points=30")
-    run("train", *data, "--epochs", 2, "--output", tmp_path / "out", "--tensorboard")
+    grid = ("--num-directions", 8, "--num-thresholds", 8)
+    run("train", *data, *grid, "--epochs", 2, "--output", tmp_path / "out", "--tensorboard")
     for candidate in ("curves", "curves-invariant"):
         events = EventAccumulator(str(next((tmp_path / "out").glob(f"candidates/**/*{candidate}/tensorboard")))).Reload()
         assert [event.step for event in events.Scalars("val_accuracy")] == [1, 2]
