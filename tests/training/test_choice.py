@@ -204,7 +204,9 @@ def test_overwriting_does_not_keep_the_epochs_of_another_budget(clouds, tmp_path
 
 def test_what_is_tried_must_not_be_given(clouds):
     for options in ({"spectrum": True}, {"joint": True}):
-        with pytest.raises(ValueError, match="must not be given without the model svm, since it is tried, got True"):
+        with pytest.raises(
+            ValueError, match="must not be given unless the model is svm: the automatic choice tries it, got True"
+        ):
             candidates(clouds, ModelConfig(**options))
 
 

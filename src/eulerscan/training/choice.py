@@ -103,7 +103,9 @@ def check_automatic(model: ModelConfig | None) -> None:
     """Raise for options of the model that :func:`candidates` varies."""
     for name in ("spectrum", "joint"):
         if model is not None and getattr(model, name) is not None:
-            raise ValueError(f"{name} must not be given without the model svm, since it is tried, got {getattr(model, name)}.")
+            raise ValueError(
+                f"{name} must not be given unless the model is svm: the automatic choice tries it, got {getattr(model, name)}."
+            )
 
 
 def choose(
