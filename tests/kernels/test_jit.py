@@ -1,9 +1,13 @@
 """The cache of compiled kernels notices every change of their sources."""
 
 import ast
+import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from numba import njit
+from numba.core import event
 
 from eulerscan.kernels.cpu import jit
 from eulerscan.kernels.cpu.backward import backward
@@ -23,3 +27,23 @@ def test_compiled_code_depends_on_no_file_outside_the_folder(file):
     imports = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.ImportFrom)]
     outside = {node.module for node in imports if node.level > 1 or (node.module or "").startswith("eulerscan")}
     assert outside <= {"_torch_internals"}  # by Python code alone
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_is_told_once_that_kernels_are_compiled(is_terminal, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+
+    def others(x):
+        return x + 1
+
+    def ours(x):
+        return x + 1
+
+    monkeypatch.setattr(event, "_registered", defaultdict(list))
+    event.register("numba:compile", jit.Notice())
+    njit(others)(1)
+    assert capsys.readouterr().err == ""
+    ours.__qualname__ += f"_{jit.SOURCES[:16]}"
+    for argument in (1, 1.0):
+        njit(ours)(argument)
+    assert capsys.readouterr().err.count("Compiling") == is_terminal

@@ -7,6 +7,7 @@ addresses. The caller of :func:`array_at` guarantees that the memory is contiguo
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import carray, njit, types
+from numba.core import event
 from numba.extending import intrinsic
 
 SOURCES = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
@@ -35,6 +37,24 @@ def cached(function: Callable[..., Any]) -> Any:
         return njit(nogil=True, error_model="numpy", cache=True)(function)
     except RuntimeError:
         return njit(nogil=True, error_model="numpy")(function)
+
+
+class Notice(event.Listener):
+    """Says on a terminal, once, why the first transform takes long."""
+
+    def __init__(self) -> None:
+        self.is_said = False
+
+    def on_start(self, event: Any) -> None:
+        is_ours = event.data["dispatcher"].py_func.__qualname__.endswith(SOURCES[:16])
+        if is_ours and not self.is_said and sys.stderr is not None and sys.stderr.isatty():
+            self.is_said = True
+            sys.stderr.write("Compiling the transform for this machine. This takes about half a minute, once.\n")
+
+    def on_end(self, event: Any) -> None: ...
+
+
+event.register("numba:compile", Notice())
 
 
 @intrinsic
