@@ -78,7 +78,7 @@ def run() -> Report:
             "backward means gradients in points and directions. dense tuned: both in a process whose allocator "
             f"keeps freed memory (`{' '.join(f'{key}={value}' for key, value in KEEP_MEMORY.items())}`), which spares "
             "the dense formulation most of its page faults; in brackets its ms. "
-            "ns: nanoseconds per simplex and direction, ours. "
+            "ns: nanoseconds per simplex and direction, ours. floor: what the benchmark demands. "
             "A row is timed only after ours reproduced values and gradients of the dense formulation in float64."
         ],
     )

@@ -46,7 +46,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".md"), help="Markdown file of the results")
     arguments = parser.parse_args()
 
-    parts = [f"# The transform, measured\n\n{_machine()}"]
+    parts = [f"# Benchmarks\n\n{_machine()}"]
     print(parts[0], flush=True)
     missed = []
     for name in arguments.only or SECTIONS:

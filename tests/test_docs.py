@@ -104,9 +104,19 @@ def test_the_commands_of_the_demo_are_understood(monkeypatch):
     check_commands([shlex.split(line) for line in found], monkeypatch)
 
 
+class DataAreReadError(Exception):
+    pass
+
+
 def check_commands(expected: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parse command lines, without running them."""
+    """Parse command lines, without running them. Training is run up to the point where data are read."""
     calls = []
+
+    def read(*_):
+        raise DataAreReadError
+
+    monkeypatch.setattr("eulerscan.cli.train._source", read)
+    monkeypatch.setattr("eulerscan.cli.train.check_folder", lambda *_, **__: None)
 
     def recorded(name):
         command = load(name)
@@ -114,6 +124,9 @@ def check_commands(expected: list[list[str]], monkeypatch: pytest.MonkeyPatch) -
         @functools.wraps(command)
         def call(*arguments, **options):
             calls.append(name)
+            if name == "train":
+                with pytest.raises(DataAreReadError):
+                    command(*arguments, **options)
 
         return command if name == "data" else call  # subcommands of data are harmless
 

@@ -16,7 +16,7 @@ treatments = [cells.classes[label] for label in cells.labels]
 print(cells)
 
 # %%
-# The smooth transform (``sect``) sees a corner in proportion to its extent, which suits noisy outlines.
+# The smooth Euler characteristic transform (``sect``) sees a corner in proportion to its extent, which suits noisy outlines.
 
 config = es.ECTConfig(num_directions=32, num_thresholds=32, variant="sect")
 found = compare(cells.shapes, treatments, config=config, align="invariant", permutations=199, classification=False, means=False)
@@ -30,8 +30,9 @@ for pair in found.pairs:
 plot.save(plot.draw_comparison(found), "cells.png", dpi=110)
 
 # %%
-# A report with classification, mean shapes and the method as text, from the command line:
+# For a folder of outlines with a subfolder for each treatment, the command line writes a report with classification, mean
+# shapes and the method as text:
 #
 # .. code-block:: sh
 #
-#    eulerscan compare cells/ --align invariant --variant sect -o report/
+#    eulerscan compare cells/ --data outline=true --align invariant --variant sect -o report/

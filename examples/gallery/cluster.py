@@ -2,8 +2,8 @@
 A million files on a cluster
 ============================
 
-``eulerscan transform`` divides a folder of files into shards. Each shard becomes one Parquet file, whole or not at all, so
-a crash or a wall time costs nothing but the shards in progress: run the same command again.
+``eulerscan transform`` divides a folder of files into shards. Each shard becomes one Parquet file.
+Writes are atomic: after a crash or a time limit, run the same command again, and only unfinished shards are computed.
 
 .. code-block:: sh
 

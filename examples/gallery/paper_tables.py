@@ -7,9 +7,9 @@ numbers beside ours. It takes many hours on two cores; it can be interrupted, an
 
 .. code-block:: sh
 
-   eulerscan reproduce                       # everything, to results/
-   eulerscan reproduce directions            # one table
-   eulerscan reproduce --render-only         # tables and figures from results that exist
+   eulerscan reproduce --results check             # everything
+   eulerscan reproduce directions --results check  # one table
+   eulerscan reproduce --render-only               # tables and figures from the runs of the repository
 
 Here the finished runs of the repository are rendered again.
 """

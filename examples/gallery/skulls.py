@@ -14,7 +14,8 @@ from eulerscan import plot
 from eulerscan.analysis import compare, evidence
 
 # %%
-# The data are eight landmarks of each skull, joined around it. Without landmarks, use outlines or meshes in the same way.
+# The data are eight landmarks of each skull, joined around it. Without landmarks, use outlines or meshes in the same way. This
+# data set is a file from R, see :doc:`/data`.
 
 skulls = es.datasets.load("gorillas")
 sexes = [skulls.classes[label] for label in skulls.labels]

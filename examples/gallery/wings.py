@@ -2,9 +2,9 @@
 Mean shape and morphospace of wings
 ===================================
 
-Outlines of mosquito wings in the plane of their principal components, the mean wing of each genus, and wings at places of the
-plane where there is none. No landmarks and no Fourier coefficients are involved: a shape is fitted to the transform of the
-place.
+A morphospace of mosquito wings: outlines in the plane of their principal components, the mean wing of each genus, and
+predicted wings where there is no specimen. It needs no landmarks and no Fourier coefficients: an outline is fitted to the
+transform at each position.
 """
 
 import torch

@@ -65,7 +65,7 @@ class ModelConfig:
         radius: Largest height.
         scale: Steepness of the sigmoid; the paper uses 200. Default: it rises over one step between thresholds.
         random_directions: Start from random directions, drawn from the seed, instead of evenly spread ones.
-        learn_directions: Learn the directions. Default: yes.
+        learn_directions: Learn the directions. Default: yes, but not for svm, harmonics and the automatic choice.
         learn_thresholds: Learn the thresholds. Default: no.
         learn_scale: Learn the scale. Default: no.
         rotate_directions: Rotate the directions at random in training, for each shape anew. Default: no.
