@@ -114,19 +114,22 @@ class ECTConfig:
         thresholds: Tensor | None = None,
         *,
         scale: float | Tensor | None = None,
+        dtype: torch.dtype | None = None,
     ) -> Tensor:
         """Normalize, transform, divide: ``[B, T, H]``, or ``[B, K, T, H]`` with channels. No shape depends on another one.
 
         Args:
             shape: A :class:`Complex`, or anything :func:`as_complex` understands.
             directions, thresholds, scale: In place of those of the configuration, as a layer that learned them has.
+            dtype: Of the coordinates once they are normalized: rounded before, shapes far from the origin would be lost.
         """
         complex = shape if isinstance(shape, Complex) else as_complex(shape)
         directions = self.directions(complex.dim).to(complex.points) if directions is None else directions
         if thresholds is None:
-            thresholds = even_thresholds(self.num_thresholds, self.largest_height, dtype=torch.float64).to(complex.points)
+            thresholds = self.thresholds().to(complex.points)
         if self.normalize is not None:
             complex = complex.normalized(self.normalize)
+        complex = complex if dtype is None else complex.to(dtype=dtype)
         options = {"max_dim": self.num_channels(complex.dim) - 1} if self.variant == "channels" else {}
         scale = self.scale if scale is None else scale
         curves = VARIANTS[self.variant](complex, directions, thresholds, scale=scale, **options)

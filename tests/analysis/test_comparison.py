@@ -219,3 +219,23 @@ def test_covariates_of_repeated_scans_are_those_of_their_specimens():
     assert any("few is left out: it has 2 values" in remark for remark in found.remarks)
     treated = compare(from_outline(outlines), ["a", "b"] * 14, strata=specimen, covariates=covariates, **only_tests)
     assert treated.regressions["age"].p > 0.01  # within specimens
+
+
+def test_the_radius_is_that_of_the_oriented_shapes():
+    outlines = [blob(i) * torch.tensor([1.0, 0.6 if i % 2 else 1.0], dtype=torch.float64) for i in range(8)]
+    options = {"permutations": 19, "classification": False, "means": False, "progress": False}
+    config = es.ECTConfig(16, 16, normalize=None)
+    found = [
+        compare(from_outline([points + away for points in outlines]), ["a", "b"] * 4, config=config, align="pca", **options)
+        for away in (0.0, 1000.0)
+    ]
+    assert found[0].config.radius == pytest.approx(found[1].config.radius)
+    assert found[0].permanova.r2 == pytest.approx(found[1].permanova.r2)
+
+
+def test_stages_are_of_these_weights():
+    cloud = es.Complex(torch.rand(4, 2))
+    keys = {
+        comparison._Stages(None, one, 1).key for one in (cloud, *(cloud.with_weights(torch.full((4,), w)) for w in (1.0, 2.0)))
+    }
+    assert len(keys) == 3

@@ -9,6 +9,7 @@ import torch
 import eulerscan as es
 from eulerscan.analysis import evidence
 from eulerscan.analysis.evidence import _components, _discovery_rates, group_weights, labeled_scores, neighbor_mean
+from eulerscan.analysis.groups import permuted_labels
 
 MODULE = sys.modules["eulerscan.analysis.evidence"]
 NUM_POINTS = 48
@@ -269,3 +270,13 @@ def test_settings_are_checked():
         evidence(outlines(4), [0, 1] * 2, permutations=0)
     with pytest.raises(ValueError, match="vertex"):
         evidence(es.Complex(torch.rand(4, 2), batch=torch.tensor([0, 1, 1, 2]), num_complexes=4), [0, 1] * 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_labelings_with_the_same_partition_are_ties(dtype):
+    labels = np.array([0, 0, 1, 1])
+    found = evidence(outlines(4, dtype=dtype), labels, permutations=200, config=CONFIG)
+    partitions = labels[permuted_labels(labels, 200, None, 0).index]
+    same = 1 + int(((partitions == labels).all(axis=1) | (partitions != labels).all(axis=1)).sum())
+    assert float(found.p_values.min()) >= same / 201 - 1e-9
+    assert all(region.p_value >= same / 201 - 1e-9 for region in found.regions)

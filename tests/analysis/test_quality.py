@@ -77,3 +77,12 @@ def test_open_meshes_are_named():
     holed = trimesh.Trimesh(ball.vertices, ball.faces[3:])
     [remark] = remarks(es.collate([from_trimesh(ball), from_trimesh(holed)]), names=["ball", "holed"])
     assert remark == "1 mesh has open edges (holed): gaps count as holes."
+
+
+def test_surfaces_without_edges_and_cells_are_no_error():
+    corners = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    triangles = torch.tensor([[0, 0, 0, 1], [1, 1, 2, 2], [2, 3, 3, 3]])
+    bare = es.Complex(corners, [triangles])
+    assert remarks(es.collate([bare] * 2)) == remarks(es.collate([bare.closure()] * 2))
+    square = es.Complex(torch.tensor([[0.0, 0], [1, 0], [1, 1], [0, 1]]), [torch.tensor([[0], [1], [2], [3]])], dims=[2])
+    assert not [remark for remark in remarks(square) if "stairs" in remark]

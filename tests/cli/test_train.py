@@ -548,3 +548,16 @@ def test_under_torchrun_a_gpu_is_that_of_the_process(monkeypatch):
 
     assert _device("cuda") == torch.device("cuda:1")
     assert _device("cpu") == torch.device("cpu")
+
+
+def test_the_current_folder_is_cross_validated_beside_the_largest_class_of_all_its_shapes(run, folder, tmp_path, monkeypatch):
+    place = tmp_path / "shapes"
+    for name, count in (("sphere", 5), ("torus", 4)):
+        (place / name).mkdir(parents=True)
+        for file in sorted((folder / name).iterdir())[:count]:
+            shutil.copy(file, place / name)
+    monkeypatch.chdir(place)
+    grid = ("--num-directions", 8, "--num-thresholds", 8, "--epochs", 1)
+    out, _ = run("train", "--folder", ".", "--folds", 3, *grid, "--output", tmp_path / "out")
+    assert "shapes: 9 shapes, 2 classes, tested on 9" in out
+    assert f"the largest class alone is {100 * 5 / 9:.1f} %" in out

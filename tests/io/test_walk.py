@@ -95,6 +95,9 @@ def test_only_some_extensions_are_listed_and_others_passed_over(folder):
 def test_groups_are_the_subfolders(folder, monkeypatch):
     assert list_shapes(folder).groups == ["", "sub", "wings.csv", "wings.csv"]
     monkeypatch.chdir(folder.parent)
+    monkeypatch.chdir(folder)
+    assert list_shapes(".").groups == ["", "sub", "wings.csv", "wings.csv"]
+    monkeypatch.chdir(folder.parent)
     assert list_shapes(["shapes/b.csv", "shapes/sub/a.CSV"]).groups == ["shapes", "shapes/sub"]
 
 

@@ -9,6 +9,7 @@ import torch
 import eulerscan as es
 from eulerscan import testing
 from eulerscan.grid import scale_of_step
+from eulerscan.nn import LocalECT
 
 MIXED = es.collate([testing.cycle(9).complex, testing.disc(8).complex, es.Complex(torch.rand(5, 2, dtype=torch.float64))])
 
@@ -324,3 +325,14 @@ def test_the_check_of_heights_does_not_compile_a_layer_again():
     assert layer._is_checked
     compiled(points)
     assert len(graphs) == 1
+
+
+def test_shapes_far_from_the_origin_are_normalized_before_they_are_rounded():
+    points = torch.rand(50, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    far = points + torch.tensor([5e6, 5e5])
+    layer = es.ECTLayer(2, 8, 16, normalize="unit_ball")
+    torch.testing.assert_close(layer(far), layer(points), rtol=0, atol=1e-4)
+    assert layer(far).dtype == torch.float32
+    around = LocalECT(2, 4, k=6)
+    torch.testing.assert_close(around(far), around(points), rtol=0, atol=1e-4)
+    assert around(far).dtype == torch.float32

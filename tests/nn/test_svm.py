@@ -181,8 +181,10 @@ def test_the_state_dict_holds_the_machine():
 
 def test_bad_input():
     points, labels = clouds(3)
-    with pytest.raises(ValueError, match="every class from 0 to 3, got 45 entries with 3 classes"):
-        ECTSVM(es.ECTLayer(2), 4).fit(points, labels)
+    with pytest.raises(ValueError, match="at least two of the classes from 0 to 1, got 45 entries with the classes 0, 1, 2"):
+        ECTSVM(es.ECTLayer(2), 2).fit(points, labels)
+    with pytest.raises(ValueError, match=r"got 45 entries with the classes 0\."):
+        ECTSVM(es.ECTLayer(2), 3).fit(points, torch.zeros_like(labels))
     with pytest.raises(ValueError, match="cost must be positive, got 0"):
         ECTSVM(es.ECTLayer(2), 3, cost=0)
     with pytest.raises(ValueError, match="spectrum must be False unless shapes are in the plane or in space, got dim=4"):
@@ -211,3 +213,21 @@ def test_gradients_are_finite_where_curves_vanish(spectrum, dim, generator):
     gradient = torch.autograd.grad(model(shapes)[:, 0].sum(), shapes)[0]
     assert gradient.isfinite().all()
     assert gradient.any()
+
+
+@pytest.mark.parametrize("given", [[0, 1, 2, 4], [1, 3], [0, 4]])
+def test_a_class_without_shapes_is_never_predicted(given):
+    points, labels = clouds(len(given))
+    model = ECTSVM(es.ECTLayer(2, 8, 12, normalize="center", radius=20.0), 5).fit(points, torch.tensor(given)[labels])
+    alone = ECTSVM(es.ECTLayer(2, 8, 12, normalize="center", radius=20.0), len(given)).fit(points, labels)
+    assert torch.equal(model(points).argmax(dim=1), torch.tensor(given)[alone(points).argmax(dim=1)])
+
+
+def test_errors_in_rare_classes_cost_more_if_balanced():
+    points, labels = clouds(2, count=40)
+    points[..., 0] /= 1 + labels[:, None]  # hard to tell apart
+    rare = torch.cat([(labels == 0).nonzero(), (labels == 1).nonzero()[:6]]).squeeze(1)
+    layer = es.ECTLayer(2, 8, 12, normalize="center", radius=20.0)
+    found = [ECTSVM(layer, 2, cost=0.3).fit(points[rare], labels[rare], balanced=balanced) for balanced in (False, True)]
+    plain, balanced = (int(model(points).argmax(dim=1).sum()) for model in found)
+    assert plain < balanced

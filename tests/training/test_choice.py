@@ -305,4 +305,7 @@ def test_folds_test_every_shape_once(clouds):
 
 
 def test_the_majority_is_that_of_the_training_shapes(clouds):
-    assert majority(clouds) == 25.0
+    labels = torch.tensor([0] * 6 + [1] * 4 + [0] + [1] * 4)
+    splits = {"train": torch.arange(10), "test": torch.arange(10, 15)}
+    dataset = replace(clouds.select(torch.arange(15)), labels=labels, splits=splits)
+    assert majority(dataset) == 20.0  # the first class, of which the test split has one

@@ -355,3 +355,41 @@ def test_two_processes_compute_what_one_does(tmp_path):
     scores = evaluate(alone, data, "test")
     assert torch.equal(ranks[0][2], scores.confusion)
     assert ranks[1][3] == pytest.approx(scores.loss, rel=1e-4)
+
+
+class WithSpare(torch.nn.Module):
+    """A model with a parameter that has no gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used, self.spare = model(), torch.nn.Parameter(torch.zeros(3))
+
+    def forward(self, shapes):
+        return self.used(shapes)
+
+
+def test_training_resumes_with_a_parameter_that_is_not_used(tmp_path):
+    data, few = polygons(), replace(QUICK, epochs=2)
+
+    def stop(epoch):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(WithSpare(), data, few, tmp_path, on_epoch=stop, progress=False)
+    assert len(train(WithSpare(), data, few, tmp_path, progress=False).history) == 2
+
+
+def test_a_model_without_parameters_is_evaluated_and_stays_in_its_mode():
+    class Constant(torch.nn.Module):
+        def forward(self, shapes):
+            return torch.tensor([[0.0, 1.0]]).expand(len(shapes), 2)
+
+    data, constant = polygons(), Constant()
+    assert evaluate(constant, data, "test").accuracy == float((data.labels[data.indices("test")] == 1).double().mean())
+
+    def stop(*_):
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        evaluate(constant, data, "test", batch_size=2, on_batch=stop)
+    assert constant.training

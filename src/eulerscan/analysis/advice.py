@@ -104,13 +104,14 @@ def advise(
     relative_to = error_scale(shapes)
     num_thresholds, why_thresholds = choose_thresholds(shapes, relative_to, tolerance)
     num_directions, why_directions = choose_directions(shapes, num_thresholds, relative_to, tolerance)
+    divide_by, why_divide_by = _choose_divide_by(complex)
     by_accuracy = None
     if labels is not None:
-        by_accuracy = choose_by_accuracy(complex, labels, radius, (num_directions, num_thresholds))
+        largest = ECTConfig(num_directions, num_thresholds, radius, normalize=None, divide_by=divide_by)
+        by_accuracy = choose_by_accuracy(complex, labels, largest)
     if by_accuracy is not None:
         (num_directions, num_thresholds), why_directions = by_accuracy
         why_thresholds = "As for the number of directions."
-    divide_by, why_divide_by = _choose_divide_by(complex)
     scale = float(f"{scale_of_step(num_thresholds, radius):.4g}")
     why_scale = (
         f"The sigmoid rises over one step of the grid ({4 / scale:.3g}): every vertex gets at least 42 % of the largest "

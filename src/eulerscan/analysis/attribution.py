@@ -98,8 +98,8 @@ def attribute(
             "Use method='additive' for linear heads, or a layer with a finite scale."
         )
     given = as_complex(shapes)
-    complex = given.to(layer.weight.device, torch.promote_types(layer.weight.dtype, torch.float32))
-    complex = complex.normalized(layer.config.normalize)
+    complex = given.to(layer.weight.device, torch.promote_types(given.points.dtype, layer.dtype))
+    complex = complex.normalized(layer.config.normalize).to(dtype=layer.dtype)
     problem = _Problem(model, layer, given, complex, target)
     with _evaluating(model):
         return _METHODS[method](problem, max_steps)

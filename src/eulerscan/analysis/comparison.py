@@ -242,6 +242,8 @@ def compare(
         if align in ("pca", "best"):
             rotated = stages("orientation", lambda: {"points": oriented(complex, align).points.numpy()})
             complex = complex.with_points(torch.from_numpy(rotated["points"]))
+        in_ball = config.normalize == "unit_ball"
+        config = replace(config, radius=config.largest_height) if in_ball else config.with_radius_of(complex)
         remarks += quality.remarks(complex, known_names, orientation=align != "invariant")
         bar.update(1)
         features = stages("features", lambda: _features(complex, config, align))
@@ -324,9 +326,9 @@ class _Stages:
     def __init__(self, folder: Path | None, shapes: Complex, *inputs: Any) -> None:
         self.folder = folder
         digest = hashlib.sha256(shapes.points.numpy().tobytes())
-        for columns in shapes.simplices:
-            digest.update(columns.numpy().tobytes())
-        digest.update(json.dumps([__version__, shapes.offsets.tolist(), inputs], default=str).encode())
+        for values in (*shapes.simplices, *(shapes.weights or ())):
+            digest.update(values.numpy().tobytes())
+        digest.update(json.dumps([__version__, shapes.packed.kinds, shapes.offsets.tolist(), inputs], default=str).encode())
         self.key = digest.hexdigest()[:16]
 
     def __call__(self, name: str, compute: Callable[[], dict[str, _Array]]) -> dict[str, _Array]:
@@ -355,7 +357,7 @@ def _check_sizes(labels: Sequence[str], remarks: list[str]) -> None:
 
 
 def _checked_config(shapes: Complex, labels: Sequence[str], config: ECTConfig, remarks: list[str]) -> ECTConfig:
-    """The configuration with a radius, and clouds of different sizes divided by their number of points."""
+    """The configuration, in which clouds of different sizes are divided by their number of points."""
     kinds = top_dims(shapes)
     words = ("point clouds", "graphs or outlines", "surfaces", "solids")
     of_group: dict[str, set[int]] = {}
@@ -376,7 +378,7 @@ def _checked_config(shapes: Complex, labels: Sequence[str], config: ECTConfig, r
         remarks.append(
             f"Point clouds have {int(points.min())} to {int(points.max())} points, so transforms are divided by their number."
         )
-    return config.with_radius_of(shapes) if config.normalize != "unit_ball" else replace(config, radius=config.largest_height)
+    return config
 
 
 def _features(shapes: Complex, config: ECTConfig, align: Alignment | None) -> dict[str, _Array]:

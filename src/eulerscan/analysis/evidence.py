@@ -44,6 +44,7 @@ MEANING = (
 LEVEL = 0.05  # of the p-values of vertices that make a region
 SPREAD = 0.5  # added to the standard deviation of an entry of the transform: a constant entry tells nothing
 FLOOR = 0.1  # of the mean over a shape, added to the mean of a vertex: a quotient of small numbers is noise
+ROUNDING = 1e-5  # scores that differ by less, relatively, are equal: a partition of the shapes has several labelings
 AT_ONCE = 1 << 25  # scores of vertices under all labelings
 
 
@@ -74,7 +75,7 @@ class Evidence:
         null: ``[V]``: the scores under the first permutation of the labels, to look at beside the scores.
         regions: Connected vertices with p-values of at most 0.05, largest sum of scores first.
         permutations, seed: Of the labels.
-        smallest_p: The smallest p-value that these labels and permutations can give.
+        smallest_p: The smallest p-value that these labels and permutations can give, up to the chance of the permutations.
         strata: Block of each shape, or ``None``.
     """
 
@@ -257,7 +258,7 @@ def _compare_one(complex: Complex, values: Tensor, index: int) -> _Part:
     prominence = ratios / ratios.mean(dim=0).clamp(min=torch.finfo(values.dtype).tiny)
     return _Part(
         ratios[:, 0].contiguous(),
-        (prominence >= prominence[:, :1]).sum(dim=1) / count,
+        (prominence >= prominence[:, :1] * (1 - ROUNDING)).sum(dim=1) / count,
         _discovery_rates(prominence[:, 0].contiguous(), prominence[:, 1:]),
         ratios[:, 1].contiguous(),
         _regions(complex, prominence, index),
@@ -287,7 +288,7 @@ def _regions(complex: Complex, ratios: Tensor, index: int) -> list[Region]:
     found = []
     for root in roots[labeling == 0].unique().tolist():
         vertices = vertex[roots == root]
-        p_value = float((largest >= masses[root]).sum()) / len(largest)
+        p_value = float((largest >= masses[root] * (1 - ROUNDING)).sum()) / len(largest)
         found.append(Region(index, vertices, float(masses[root]) / len(vertices), p_value))
     return sorted(found, key=lambda region: -region.prominence * len(region.vertices))
 

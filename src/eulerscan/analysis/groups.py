@@ -35,7 +35,7 @@ class PermutationTest:
         omega2: The same without that bias; negative if less is explained than by chance.
         z: Standardized effect size: standard deviations of the logarithm of the statistic above its mean under permutation.
         permutations: Number of permutations.
-        smallest_p: The smallest p-value that these shapes and permutations can give.
+        smallest_p: The smallest p-value that these shapes and permutations can give, up to the chance of the permutations.
         seed: Seed of the permutations.
         null: ``[permutations]``: the statistic under permutation.
     """
@@ -304,7 +304,7 @@ def permuted_labels(
         # One by one: the same permutations as scikit-bio makes with this seed.
         index = np.stack([rng.permutation(n) for _ in range(permutations)])
         return Arrangement(index, _smallest_p(labels, np.zeros(n, dtype=np.int64), permutations, named))
-    blocks, names = _numbers(strata, n, "strata")
+    blocks, _ = _numbers(strata, n, "strata")
     first = np.unique(blocks, return_index=True)[1]
     if (labels == labels[first][blocks]).all():
         if len(first) < 3:
@@ -314,8 +314,6 @@ def permuted_labels(
             )
         index = np.stack([first[rng.permutation(len(first))][blocks] for _ in range(permutations)])
         return Arrangement(index, _smallest_p(labels[first], np.zeros(len(first), dtype=np.int64), permutations, named))
-    if len(names) == n:
-        raise ValueError("strata must be blocks of several shapes, got a different one for each shape.")
     base = blocks.argsort(kind="stable")
     index = np.empty((permutations, n), dtype=np.int64)
     for rows in np.array_split(np.arange(permutations), -(-permutations * n // AT_ONCE)):

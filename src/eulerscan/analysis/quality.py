@@ -80,9 +80,10 @@ def _topology(complex: Complex, names: Sequence[str] | None) -> str | None:
 
 def _stairs(complex: Complex) -> str | None:
     """Regions of pixels: most edges of the boundary are parallel to an axis."""
-    if complex.dim != 2 or complex.max_dim != 2:
+    triangles = _triangles(complex)
+    if complex.dim != 2 or complex.max_dim != 2 or triangles is None:
         return None
-    edges = _boundary(complex)
+    edges = _boundary(complex, triangles)
     if edges.shape[1] < FEW_STAIRS * complex.num_complexes:
         return None
     vectors = (complex.points[edges[1]] - complex.points[edges[0]]).abs()
@@ -121,14 +122,14 @@ def _orientation(complex: Complex) -> str | None:
 
 def _meshes(complex: Complex, names: Sequence[str] | None) -> str | None:
     """Surfaces with a boundary, or with edges of more than two triangles."""
-    if complex.dim != 3 or complex.max_dim != 2:
+    triangles = _triangles(complex)
+    if complex.dim != 3 or complex.max_dim != 2 or triangles is None:
         return None
-    triangles = complex.simplices[1]
     corners = complex.points[triangles]
     area = torch.linalg.vector_norm(torch.linalg.cross(corners[1] - corners[0], corners[2] - corners[0]), dim=1)
     largest = torch.linalg.vector_norm(corners[1] - corners[0], dim=1).square()
     thin = float((area < 1e-6 * largest).double().mean())
-    open_edges = complex.batch[_boundary(complex)[0]].unique()
+    open_edges = complex.batch[_boundary(complex, triangles)[0]].unique()
     parts = []
     if len(open_edges):
         first = int(open_edges[0])
@@ -140,9 +141,13 @@ def _meshes(complex: Complex, names: Sequence[str] | None) -> str | None:
     return f"{'; '.join(parts)}." if parts else None
 
 
-def _boundary(complex: Complex) -> Tensor:
+def _triangles(complex: Complex) -> Tensor | None:
+    """``[3, n]``; ``None`` if there are none."""
+    return dict(zip(complex.packed.kinds, complex.simplices, strict=True)).get((2, 3))
+
+
+def _boundary(complex: Complex, triangles: Tensor) -> Tensor:
     """Edges ``[2, n]`` of exactly one triangle."""
-    triangles = complex.simplices[1]
     sides = torch.cat([triangles[[0, 1]], triangles[[1, 2]], triangles[[0, 2]]], dim=1).sort(dim=0).values
     keys = sides[0] * len(complex.points) + sides[1]
     unique, counts = keys.unique(return_counts=True)

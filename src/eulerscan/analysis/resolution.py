@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 from .. import directions as spheres
 from .._imports import require
 from ..complexes import Complex
+from ..config import ECTConfig
 from ..functional import ect
 from ..grid import scale_of_step
 from ..grid import thresholds as even_thresholds
@@ -97,9 +99,7 @@ def choose_directions(
     return _double(error, relative_to, tolerance, "directions", first=MIN_SIZE)
 
 
-def choose_by_accuracy(
-    complex: Complex, labels: Sequence[str], radius: float, largest: tuple[int, int]
-) -> tuple[tuple[int, int], str] | None:
+def choose_by_accuracy(complex: Complex, labels: Sequence[str], largest: ECTConfig) -> tuple[tuple[int, int], str] | None:
     """Numbers of directions and thresholds by the cross-validated accuracy of an SVM on the exact transforms, and the reason.
 
     The smallest grid within one standard error of the best is chosen, or the largest if none tells the classes apart.
@@ -107,8 +107,7 @@ def choose_by_accuracy(
     Args:
         complex: The shapes.
         labels: The class of each.
-        radius: The largest threshold.
-        largest: The largest grid to try: directions and thresholds.
+        largest: With the largest grid to try.
 
     Returns:
         ``None`` if scikit-learn is missing, or if a class has fewer shapes than there are folds.
@@ -125,11 +124,12 @@ def choose_by_accuracy(
         return None
     folds = selection.StratifiedKFold(FOLDS, shuffle=True, random_state=0)
     model = pipeline.make_pipeline(preprocessing.StandardScaler(), svm.SVC(C=10))
-    sizes = sorted({(min(n, largest[0]), min(n, largest[1])) for n in (8, 16, 32, 64, 128)})
+    whole = (largest.num_directions, largest.num_thresholds)
+    sizes = sorted({(min(n, whole[0]), min(n, whole[1])) for n in (8, 16, 32, 64, 128)})
     accuracy = {}
     for directions, thresholds in sizes:
-        grid = even_thresholds(thresholds, radius, dtype=torch.float64)
-        features = ect(complex, _uniform(directions, complex.dim), grid).flatten(1).numpy()
+        config = replace(largest, num_directions=directions, num_thresholds=thresholds)
+        features = config.transform(complex).flatten(1).numpy()
         accuracy[directions, thresholds] = float(
             (selection.cross_val_predict(model, features, labels, cv=folds) == labels).mean()
         )
@@ -139,7 +139,7 @@ def choose_by_accuracy(
     reason = f"Cross-validated accuracy of an SVM on these {len(labels)} shapes: {tried}."
     majority = max(Counter(labels).values()) / len(labels)
     if best - error <= majority:
-        return largest, (
+        return whole, (
             f"{reason} No grid tells the classes apart (the largest class has {percent(majority)}), so this one is by the "
             "differences between shapes."
         )

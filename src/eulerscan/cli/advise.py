@@ -120,6 +120,7 @@ def _command(files: Sequence[Path], advice: Advice, input: Input) -> str:
     words += [] if config.normalize == "unit_ball" else ["--normalize", config.normalize or "none"]
     words += [] if config.divide_by is None else ["--divide-by", config.divide_by]
     words += ["--only", *input.only] if input.only else []
+    words += ["--table", str(input.table), "--label", input.label] if input.table and input.label else []
     return shlex.join(words + (["--data", *input.data] if input.data else []))
 
 

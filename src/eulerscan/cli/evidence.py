@@ -13,7 +13,7 @@ from ..analysis.evidence import evidence as find_evidence
 from ..config import ECTConfig
 from ..datasets.folder import read_labeled
 from ..explorer import MAX_SIMPLICES, ColorMap, write_page
-from ..io import read_metadata
+from ..io import READABLE, read_metadata
 from ..plot.evidence import draw_evidence
 from ..plot.figures import save
 from ..plot.shapes import guess_up
@@ -72,7 +72,8 @@ def evidence(
     if strata is not None and input.table is not None:
         blocks = read_blocks(read_metadata(input.table), strata, [file.as_posix() for file in files])
     found = find_evidence(labeled.shapes, labeled.classes, permutations=permutations, strata=blocks, seed=seed, config=ect)
-    names = [file.with_suffix("").as_posix().replace("/", "-") for file in files]
+    short = [file.with_suffix("") if file.suffix.lower() in READABLE else file for file in files]
+    names = [file.as_posix().replace("/", "-") for file in (short if len(set(short)) == len(short) else files)]
     write_evidence(found, output, names, format=f".{format}")
     if found.shapes.dim in (2, 3):
         up = guess_up(labeled.paths[0])

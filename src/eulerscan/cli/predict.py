@@ -123,7 +123,7 @@ def _labeled(folder: Path, config: RunConfig, read: LabeledShapes) -> tuple[Data
         raise ValueError(f"{folder}: shapes must have points of dimension {config.dim} as in the run, got {shapes.dim}.")
     labels = torch.tensor([config.classes.index(name) for name in classes])
     splits = {"test": torch.arange(len(labels))}
-    return Dataset(folder.name, shapes, labels, config.classes, splits, tuple(map(str, paths))), failures
+    return Dataset(folder.absolute().name, shapes, labels, config.classes, splits, tuple(map(str, paths))), failures
 
 
 def _formatted(name: str, value: float) -> str:
@@ -168,7 +168,7 @@ def predict(
     beyond = 0
     for start in progress(range(0, len(paths), BATCH_SIZE), "predicting"):
         some = paths[start : start + BATCH_SIZE]
-        batches, failed = read_all(some, cache=cache, **options)
+        batches, failed = read_all(some, cache=cache, **{"dtype": torch.float64} | options)
         read = {some[i]: complex[n] for positions, complex in batches.values() for n, i in enumerate(positions)}
         unfit = {path: reason for path, shape in read.items() if (reason := _unfit(shape, config))}
         failures += [*failed, *(Failure(path, reason) for path, reason in unfit.items())]

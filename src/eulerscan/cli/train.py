@@ -101,7 +101,9 @@ def train(
     seconds = None if budget is None else _seconds(budget)
     if seconds is not None and not automatic:
         raise ValueError(f"--budget must not be given with --model {model.model}, as it is shared among models, got {budget}.")
-    output = output or Path("runs") / "-".join(filter(None, [dataset or Path(folder or "").name, model.model, model.preset]))
+    output = output or Path("runs") / "-".join(
+        filter(None, [dataset or Path(folder or "").absolute().name, model.model, model.preset])
+    )
     replace(model, model="svm" if automatic else model.model).check()
     if automatic:
         check_automatic(model)
@@ -126,16 +128,19 @@ def train(
         choices: list[Choice] = []
         options: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "device": target}
         sizes: list[int] = []
+        largest: list[float] = []
         for run, number in zip(runs, numbers, strict=True):
             settings = training if folds else replace(training, seed=number)
             origin = source | {"fold": [number, folds]} if folds else source
             data = split_source(found, origin)
             sizes.append(len(data.indices("test")))
+            largest.append(sizes[-1] * majority(data))
             try:
                 if automatic:
                     tried = candidates(data, model, settings)
                     share = None if seconds is None else max(1.0, end - time.monotonic()) / (len(runs) - len(choices))
-                    choices.append(choose(run, data, origin, tried, budget=share, on_epoch=writer, **options))
+                    calls: dict[str, Any] = {"on_candidate": _announce, "on_epoch": writer}
+                    choices.append(choose(run, data, origin, tried, budget=share, **calls, **options))
                     results.append(json.loads((run / "result.json").read_text(encoding="utf-8")))
                 else:
                     config = RunConfig.of(data, origin, model, settings)
@@ -151,7 +156,7 @@ def train(
             from ..plot.training import draw_run
 
             draw_run(runs[0], found)
-    summary = summarize(results) | {"majority": majority(found)}
+    summary = summarize(results) | {"majority": sum(largest) / sum(sizes)}
     with replacing(output / "summary.json") as partial:
         partial.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     if choices:
@@ -166,6 +171,11 @@ def train(
     if plots:
         print(f"plots in {runs[0]}")
     return print_failures(failed)
+
+
+def _announce(candidate: str) -> None:
+    if distributed.is_first() and sys.stderr.isatty():
+        print(f"training {candidate}", file=sys.stderr)
 
 
 def _seconds(text: str) -> float:

@@ -80,7 +80,7 @@ def load_folder(
         shapes, classes, paths = shapes.select(inside), [classes[i] for i in inside], [paths[i] for i in inside]
     labels = torch.tensor([kept.index(name) for name in classes])
     splits, names = stratified(labels, seed=seed), tuple(map(str, paths))
-    return Dataset(folder.name, shapes, labels, tuple(kept), splits, names), failures
+    return Dataset(folder.absolute().name, shapes, labels, tuple(kept), splits, names), failures
 
 
 def read_labeled(
@@ -112,7 +112,7 @@ def read_labeled(
     names = sorted(class_of, key=lambda name: (class_of[name], name))
     paths = [listing.folder / name for name in names]
     with closing(progress_bar(len(paths), "reading files")) as bar:
-        batches, unread = read_all(paths, cache=cache, progress=bar, **options)
+        batches, unread = read_all(paths, cache=cache, progress=bar, **{"dtype": torch.float64} | options)
     failures += unread
     if len(batches) > 1:
         found = "; ".join(

@@ -36,6 +36,7 @@ class Listing:
         failures: Folders that cannot be opened, broken links and invalid file names. Paths are relative to ``folder``.
         skipped: Number of files in folders with an unsupported extension, by extension.
         labels: Groups of the shapes that do not follow from their folders, such as those of a table.
+        single: Whether the names are relative to a single folder that was given.
     """
 
     folder: Path
@@ -45,6 +46,7 @@ class Listing:
     failures: Sequence[Failure] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
     labels: Sequence[str] | None = None
+    single: bool = False
 
     @property
     def paths(self) -> list[Path]:
@@ -61,14 +63,13 @@ class Listing:
         """The group of each shape: its label, its subfolder of ``folder``, or the folder of its path; empty without one."""
         if self.labels is not None:
             return list(self.labels)
-        single = self.folder != Path()
-        return [name.partition("/")[0] if single and "/" in name else name.rpartition("/")[0] for name in self.names]
+        return [name.partition("/")[0] if self.single and "/" in name else name.rpartition("/")[0] for name in self.names]
 
     def shard(self, number: int, shards: int) -> Listing:
         """Shard ``number`` of ``shards`` contiguous ones of equal size, up to one file."""
         part = slice(*(i * len(self.names) // shards for i in (number, number + 1)))
         labels = None if self.labels is None else self.labels[part]
-        return Listing(self.folder, self.names[part], self.sizes[part], self.changed[part], labels=labels)
+        return Listing(self.folder, self.names[part], self.sizes[part], self.changed[part], labels=labels, single=self.single)
 
     def fingerprint(self) -> str:
         """A hash of names and sizes, and of labels."""
@@ -120,7 +121,7 @@ def list_shapes(
         failures = [Failure(_relative(failure.path, given[0]), failure.reason) for failure in failures]
     names = sorted(shapes) if sort else list(shapes)
     sizes, changed = [shapes[name][0] for name in names], [shapes[name][1] for name in names]
-    return Listing(given[0] if single else Path(), names, sizes, changed, failures, walker.skipped)
+    return Listing(given[0] if single else Path(), names, sizes, changed, failures, walker.skipped, single=single)
 
 
 def check_extensions(only: Sequence[str]) -> frozenset[str]:

@@ -154,6 +154,11 @@ class ECTLayer(nn.Module):
         return self.config.num_channels(self.dim)
 
     @property
+    def dtype(self) -> torch.dtype:
+        """Of the transform: that of the directions, or float32 if they are of half precision."""
+        return torch.promote_types(self.weight.dtype, torch.float32)
+
+    @property
     def directions(self) -> Tensor:
         """``[T, dim]``, of unit length if ``on_sphere``."""
         return nn.functional.normalize(self.weight, dim=-1) if self.on_sphere else self.weight
@@ -170,7 +175,8 @@ class ECTLayer(nn.Module):
 
     def forward(self, shape: Shape) -> Tensor:
         """The transform ``[B, T, H]``, or ``[B, K, T, H]`` with per-dimension channels."""
-        complex = as_complex(shape).to(dtype=torch.promote_types(self.weight.dtype, torch.float32))
+        complex = as_complex(shape)
+        complex = complex.to(dtype=torch.promote_types(complex.points.dtype, self.dtype))
         if complex.dim != self.dim:
             raise ValueError(f"shape must have points of dimension {self.dim}, the dim of this layer, got {complex.dim}.")
         directions = self.directions
@@ -179,7 +185,7 @@ class ECTLayer(nn.Module):
         if self.rotate_directions and self.training:
             with torch.autocast(directions.device.type, enabled=False):
                 directions = directions @ rotations.random(complex.num_complexes, self.dim).to(directions)
-        return self.config.transform(complex, directions, self.thresholds, scale=self.scale)
+        return self.config.transform(complex, directions, self.thresholds, scale=self.scale, dtype=self.dtype)
 
     @torch.no_grad()
     def _check_heights(self, complex: Complex, directions: Tensor) -> None:

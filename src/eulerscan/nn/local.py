@@ -102,10 +102,11 @@ class LocalECT(nn.Module):
 
     def transform(self, shape: Shape) -> Tensor:
         """The local transform ``[V, S, T, H]`` of all vertices."""
-        complex = as_complex(shape).to(dtype=torch.promote_types(self.layer.weight.dtype, torch.float32))
+        complex = as_complex(shape)
+        complex = complex.to(dtype=torch.promote_types(complex.points.dtype, self.layer.dtype))
         if complex.dim != self.layer.dim:
             raise ValueError(f"shape must have points of dimension {self.layer.dim}, the dim of this layer, got {complex.dim}.")
-        return local_ect(
+        transform = local_ect(
             complex,
             self.layer.directions,
             self.layer.thresholds,
@@ -114,6 +115,7 @@ class LocalECT(nn.Module):
             normalize=self.normalize,
             scale=self.layer.scale,
         )
+        return transform.to(self.layer.dtype)
 
     def project(self, transform: Tensor) -> Tensor:
         """The encoding ``[V, out_features]``, given the local transform ``[V, S, T, H]``."""

@@ -23,7 +23,8 @@ class Augmentation:
         stretch: Largest relative change of size: 0.1 scales by a factor from 0.9 to 1.1. Models that normalize shapes to the
             unit ball undo it.
         squeeze: The same for each axis separately.
-        jitter: Standard deviation of Gaussian noise on every coordinate, relative to the largest norm of the shape's points.
+        jitter: Standard deviation of Gaussian noise on every coordinate, relative to the largest distance of the shape's points
+            from the origin.
 
     Example:
         >>> square = Complex(torch.tensor([[0., 0], [1, 0], [1, 1], [0, 1]]))

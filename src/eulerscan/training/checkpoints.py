@@ -117,9 +117,14 @@ def load_training(model: nn.Module, optimizer: Optimizer, path: Path) -> dict[st
             _, index, key = name.split(".", 2)
             states.setdefault(int(index) if index.isdigit() else -1, {})[key] = tensor
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    fits = set(states) == set(range(len(parameters))) and all(
-        {"exp_avg", "exp_avg_sq", "step"} <= set(states[i]) and states[i]["exp_avg"].shape == parameter.shape
-        for i, parameter in enumerate(parameters)
+    # Parameters without a gradient have no state.
+    fits = (
+        bool(states)
+        and set(states) <= set(range(len(parameters)))
+        and all(
+            {"exp_avg", "exp_avg_sq", "step"} <= set(state) and state["exp_avg"].shape == parameters[i].shape
+            for i, state in states.items()
+        )
     )
     if not fits:
         raise ValueError(f"{path} is damaged: its optimizer state does not fit the model.")

@@ -134,7 +134,8 @@ def choose(
         on_epoch: Called after each epoch of a network, with the folder of its run. SVMs and ensembles have none.
     """
     _check_validation(dataset)
-    check_folder(folder, resume=resume, overwrite=overwrite)
+    if distributed.is_first():
+        check_folder(folder, resume=resume, overwrite=overwrite)
     end = None if budget is None else time.monotonic() + budget
     is_made = resume and not overwrite and (folder / "config.json").exists()  # the choice: what was left out stays out
     trained: list[Candidate] = []

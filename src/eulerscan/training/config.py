@@ -282,11 +282,11 @@ class TrainingConfig:
         select_by: Validation score that selects the epoch to keep; the loss breaks ties. last keeps the last epoch: with a few
             dozen validation shapes, the best score may be luck.
         balance: For imbalanced classes: weight the loss by inverse class frequency (weights), or draw rare classes more
-            often (sampling).
+            often (sampling). SVMs weight errors in both cases.
         num_points: Subsample point clouds to this many points: random ones in each epoch of training, the first ones for
             validation, test and prediction. Curves grow with the number of points, so give clouds of different sizes the same
             number.
-        augmentation: Random changes of the training shapes.
+        augmentation: Random changes of the training shapes, in every epoch. SVMs see the shapes as they are.
         seed: Seed of initial weights, order, augmentation, dropout and subsampling.
     """
 
@@ -362,7 +362,7 @@ class RunConfig:
     @classmethod
     def read(cls, path: Path) -> RunConfig:
         if not path.is_file():
-            runs = sorted(folder.name for folder in path.parent.glob("seed-*"))
+            runs = sorted(folder.name for kind in ("seed", "fold") for folder in path.parent.glob(f"{kind}-*"))
             hint = f" It contains the runs {', '.join(runs)}." if runs else ""
             raise FileNotFoundError(f"{path} is missing: {path.parent} is not the folder of a run.{hint}")
         try:

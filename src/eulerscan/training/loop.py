@@ -150,14 +150,16 @@ def predict(model: nn.Module, dataset: Dataset, split: str = "test", *, num_poin
 @torch.no_grad()
 def _logits(model: nn.Module, dataset: Dataset, batches: Sequence[Tensor], num_points: int | None) -> Iterator[Tensor]:
     """Logits ``[n, C]`` of each batch of indices, on the CPU."""
-    device, training = next(model.parameters()).device, model.training
+    device, training = next(model.parameters(), torch.empty(0)).device, model.training
     model.eval()
-    for indices in batches:
-        shapes, _ = dataset.__getitems__(indices)
-        if num_points is not None:
-            shapes = shapes.subsample(num_points)
-        yield model(shapes.to(device)).cpu()
-    model.train(training)
+    try:
+        for indices in batches:
+            shapes, _ = dataset.__getitems__(indices)
+            if num_points is not None:
+                shapes = shapes.subsample(num_points)
+            yield model(shapes.to(device)).cpu()
+    finally:
+        model.train(training)
 
 
 def _train_members(model: Ensemble, dataset: Dataset, config: TrainingConfig, folder: Path | None, progress: bool) -> Trained:
@@ -179,7 +181,7 @@ def _fit(model: ECTSVM, dataset: Dataset, config: TrainingConfig, folder: Path |
     if config.num_points is not None:
         shapes = shapes.subsample(config.num_points)
     with seeded(config.seed, 1, DROPOUT):  # for rotate_directions
-        model.fit(shapes, labels)
+        model.fit(shapes, labels, balanced=config.balance != "none")
     return _finished(model, dataset, config, folder, time.perf_counter() - begin)
 
 
@@ -278,7 +280,7 @@ def _order(dataset: Dataset, config: TrainingConfig, epoch: int) -> Tensor:
     indices, chance = dataset.indices("train"), generator(config.seed, epoch, ORDER)
     if config.balance != "sampling":
         return indices[torch.randperm(len(indices), generator=chance)]
-    labels = dataset.labels[indices]
+    labels = dataset.labels.cpu()[indices]
     rarity = 1 / torch.bincount(labels).double()
     return indices[torch.multinomial(rarity[labels], len(indices), replacement=True, generator=chance)]
 

@@ -84,8 +84,8 @@ class ECTSVM(Classifier):
         if not self.joint:
             curves = _root(curves)
             return (_spectrum(curves, layer.directions) if self.spectrum else curves).flatten(1).to(layer.weight.dtype)
-        complex = complex.to(curves.device, curves.dtype)
-        measured = measure_weighted(complex.normalized(layer.config.normalize))
+        complex = complex.to(curves.device, torch.promote_types(complex.points.dtype, curves.dtype))
+        measured = measure_weighted(complex.normalized(layer.config.normalize).to(dtype=curves.dtype))
         below = torch.zeros_like(curves)  # of points
         if measured is not None:
             below = ect(measured, layer.directions, layer.thresholds, scale=layer.scale).to(curves)
@@ -93,7 +93,7 @@ class ECTSVM(Classifier):
         invariant = [rotation_invariant(block, layer.dim) for block in plain]
         if layer.dim == 2:
             invariant = [_root(block) for block in invariant]
-        blocks = [*plain, *invariant, _root(centroid_sizes(complex))[:, None]]
+        blocks = [*plain, *invariant, _root(centroid_sizes(complex))[:, None].to(curves)]
         return torch.cat([block.flatten(1) for block in blocks], dim=1).to(layer.weight.dtype)
 
     def forward(self, shape: Shape) -> Tensor:
@@ -102,10 +102,14 @@ class ECTSVM(Classifier):
         return votes
 
     @torch.no_grad()
-    def fit(self, shape: Shape, labels: Tensor) -> ECTSVM:
-        """Fit the SVM to shapes and their classes ``[B]``, int64. Every class must occur."""
+    def fit(self, shape: Shape, labels: Tensor, *, balanced: bool = False) -> ECTSVM:
+        """Fit the SVM to shapes and their classes ``[B]``, int64. A class that does not occur is never predicted.
+
+        Args:
+            balanced: Whether errors cost more in rare classes, in inverse proportion to their sizes.
+        """
         assert isinstance(self.head, PairwiseSVM)
-        self.head.fit(self.features(shape), labels, self.cost)
+        self.head.fit(self.features(shape), labels, self.cost, balanced=balanced)
         return self
 
     def resize(self, num_support: int) -> None:
@@ -145,13 +149,13 @@ class PairwiseSVM(nn.Module):
         self.support = nn.Parameter(like.new_zeros(num_support, len(self.mean)), requires_grad=False)
         self.coefficients = nn.Parameter(like.new_zeros(num_support, pairs), requires_grad=False)
 
-    def fit(self, features: Tensor, labels: Tensor, cost: float) -> None:
+    def fit(self, features: Tensor, labels: Tensor, cost: float, *, balanced: bool = False) -> None:
         svm = require("sklearn.svm", extra="sklearn")
-        found = labels.unique()
-        if len(found) != self.num_classes or len(labels) != len(features):
+        present = labels.unique().tolist()
+        if len(present) < 2 or not set(present) <= set(range(self.num_classes)) or len(labels) != len(features):
             raise ValueError(
-                f"labels must have an entry for each of {len(features)} shapes and hold every class from 0 to "
-                f"{self.num_classes - 1}, got {len(labels)} entries with {len(found)} classes."
+                f"labels must have an entry for each of {len(features)} shapes and hold at least two of the classes from 0 to "
+                f"{self.num_classes - 1}, got {len(labels)} entries with the classes {', '.join(map(str, present)) or 'none'}."
             )
         self.mean.copy_(features.mean(dim=0))
         variances = (features - self.mean).square().mean(dim=0).split(self.blocks)
@@ -161,20 +165,23 @@ class PairwiseSVM(nn.Module):
         gamma = 1 / (float(rows.square().sum(dim=1).mean()) or 1.0)  # "scale" of scikit-learn
         # Given the kernel, scikit-learn need not compute it entry by entry.
         kernel = require("sklearn.metrics.pairwise", extra="sklearn").rbf_kernel(rows.numpy(), gamma=gamma)
-        fitted = svm.SVC(C=cost, kernel="precomputed", decision_function_shape="ovo").fit(kernel, labels.cpu().numpy())
+        weight = "balanced" if balanced else None
+        classifier = svm.SVC(C=cost, kernel="precomputed", decision_function_shape="ovo", class_weight=weight)
+        fitted = classifier.fit(kernel, labels.cpu().numpy())
         self.resize(len(fitted.support_))
         self.support.copy_(standardized[torch.from_numpy(fitted.support_).long()])
         self.gamma.fill_(gamma)
         bounds = [0, *itertools.accumulate(fitted.n_support_.tolist())]
         dual = torch.from_numpy(fitted.dual_coef_).to(self.coefficients)
-        for pair, (i, j) in enumerate(itertools.combinations(range(self.num_classes), 2)):
-            own, other = slice(bounds[i], bounds[i + 1]), slice(bounds[j], bounds[j + 1])
-            self.coefficients[own, pair] = dual[j - 1, own]
-            self.coefficients[other, pair] = dual[i, other]
-        self.intercepts.copy_(torch.from_numpy(fitted.intercept_))
-        if self.num_classes == 2:  # for which scikit-learn has the other sign
-            self.coefficients.neg_()
-            self.intercepts.neg_()
+        sign = -1 if len(present) == 2 else 1  # scikit-learn's own, for two classes
+        pairs = {pair: number for number, pair in enumerate(itertools.combinations(range(self.num_classes), 2))}
+        for (i, j), pair in pairs.items():  # a class without shapes loses to every other one
+            self.intercepts[pair] = (i in present) - (j in present)
+        for (i, j), intercept in zip(itertools.combinations(range(len(present)), 2), fitted.intercept_, strict=True):
+            pair, own, other = pairs[present[i], present[j]], slice(*bounds[i : i + 2]), slice(*bounds[j : j + 2])
+            self.coefficients[own, pair] = sign * dual[j - 1, own]
+            self.coefficients[other, pair] = sign * dual[i, other]
+            self.intercepts[pair] = sign * intercept
 
     def forward(self, features: Tensor) -> Tensor:
         """Votes ``[B, num_classes]`` of the classifiers; their decisions break ties."""
