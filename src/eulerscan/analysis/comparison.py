@@ -44,7 +44,7 @@ from .ordination import Ordination, pca
 from .orientation import oriented
 
 _Array = np.ndarray[Any, Any]
-Alignment = Literal["pca", "best", "invariant"]
+Align = Literal["pca", "best", "invariant"]
 
 CONFIG = ECTConfig(num_directions=48, num_thresholds=48)
 MAX_MEANS = 12  # groups: more do not fit on a page
@@ -94,7 +94,7 @@ class Comparison:
     names: tuple[str, ...]
     groups: tuple[str, ...]
     config: ECTConfig
-    align: Alignment | None
+    align: Align | None
     distances: Tensor
     sizes: Tensor
     permanova: PermutationTest
@@ -167,7 +167,7 @@ def compare(
     *,
     names: Sequence[str] | None = None,
     config: ECTConfig = CONFIG,
-    align: Alignment | None = None,
+    align: Align | None = None,
     permutations: int = 999,
     strata: Labels | None = None,
     covariates: Mapping[str, Sequence[float | None]] | None = None,
@@ -211,7 +211,7 @@ def compare(
         >>> found.permanova.p <= 0.05
         True
     """
-    check_choice(align, "align", get_args(Alignment), optional=True)
+    check_choice(align, "align", get_args(Align), optional=True)
     positive(permutations, "permutations")
     complex = as_complex(shapes).to(torch.float64)
     count = complex.num_complexes
@@ -381,7 +381,7 @@ def _checked_config(shapes: Complex, labels: Sequence[str], config: ECTConfig, r
     return config
 
 
-def _features(shapes: Complex, config: ECTConfig, align: Alignment | None) -> dict[str, _Array]:
+def _features(shapes: Complex, config: ECTConfig, align: Align | None) -> dict[str, _Array]:
     blocks = feature_blocks(shapes, config)
     invariant = {f"invariant {name}": rotation_invariant(block, shapes.dim) for name, block in blocks.items()}
     used = invariant if align == "invariant" else blocks | invariant
@@ -482,7 +482,7 @@ def _dispersion(
     return replace(found, distances=everywhere)
 
 
-def _can_fit(shapes: Complex, config: ECTConfig, align: Alignment | None) -> bool:
+def _can_fit(shapes: Complex, config: ECTConfig, align: Align | None) -> bool:
     """Whether mean shapes can be fitted, rather than the nearest shapes shown."""
     plain = config.variant == "ect" and not config.derivative and config.divide_by is None and math.isinf(config.scale)
     return plain and align != "invariant" and shapes.weights is None and int(shapes.offsets[0].diff().max()) <= MAX_VERTICES

@@ -20,8 +20,8 @@ from ..plot.local import draw_local, principal_components
 from ..plot.shapes import guess_up
 from .help import OPTIONAL
 from .options import Data, Maybe, OneShape, Output, Overwrite, Quiet, check_output, parse_pairs, read_one
+from .plot import FIGURES
 
-FIGURES = (".png", ".pdf", ".svg")
 NEAREST = 16  # points of the neighborhood in a cloud
 Picture = Annotated[Path | None, OPTIONAL, arg(aliases=["-p"])]
 

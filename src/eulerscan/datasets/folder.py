@@ -43,7 +43,8 @@ def load_folder(
     """Load a folder with a subfolder for each class, or with a table of the classes.
 
     Args:
-        folder: ``folder/cat/1.obj``, ``folder/cat/2.ply``, ``folder/dog/1.png``, ... Files with other extensions are ignored.
+        folder: ``folder/cat/1.obj``, ``folder/cat/2.ply``, ``folder/dog/1.png``, ... Files with other extensions are ignored,
+            and so are files directly in ``folder``.
         table: A table about the shapes (:func:`eulerscan.io.read_metadata`). Subfolders do not matter then, and ``folder`` may
             also be a file of specimens.
         label: The column of the table with the classes.

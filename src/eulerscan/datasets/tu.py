@@ -11,6 +11,7 @@ from torch import Tensor
 from .._imports import require
 from ..complexes import Complex
 from ..complexes.simplices import unique
+from ..rotations import principal_axes
 from .dataset import Dataset
 from .download import Source, members, reading
 
@@ -71,8 +72,7 @@ def molecules(
 def _from_planes(shapes: Complex) -> Tensor:
     """Distances of the vertices from the planes through the center, normal to the principal axes; smallest variance first."""
     batch, points = shapes.batch, shapes.with_points(shapes.points.double()).normalized("center").points
-    covariance = points.new_zeros(len(shapes), 3, 3).index_add(0, batch, points[:, :, None] * points[:, None, :])
-    axes = torch.linalg.eigh(covariance).eigenvectors
+    _, axes = principal_axes(points, batch, len(shapes))
     distances: Tensor = (points[:, None, :] @ axes[batch]).squeeze(1).abs().to(shapes.points)
     return distances
 
