@@ -9,8 +9,9 @@ import torch
 
 import eulerscan as es
 from eulerscan import rotations
-from eulerscan.analysis import compare, comparison, distance_matrix, fit_shape, mds, oriented, pca
+from eulerscan.analysis import compare, distance_matrix, fit_shape, mds, means, oriented, pca
 from eulerscan.analysis.features import feature_blocks
+from eulerscan.analysis.stages import Stages
 from eulerscan.complexes.extent import centroid_sizes, measure_weighted
 from eulerscan.convert import from_outline
 from eulerscan.nn.losses import laplacian_loss
@@ -130,7 +131,7 @@ def test_blocks_of_shapes_are_in_one_fold():
 
 
 def test_one_shape_is_warped_to_the_means_and_extremes(monkeypatch):
-    monkeypatch.setattr(comparison, "fit_shape", partial(fit_shape, steps=60))
+    monkeypatch.setattr(means, "fit_shape", partial(fit_shape, steps=60))
     angle = torch.arange(24, dtype=torch.float64) * (2 * math.pi / 24)
     widths = [0.40, 0.42, 0.44, 0.46, 0.60, 0.62, 0.64, 0.66]
     shapes = from_outline([torch.stack([angle.cos(), width * angle.sin()], dim=1) for width in widths])
@@ -235,7 +236,5 @@ def test_the_radius_is_that_of_the_oriented_shapes():
 
 def test_stages_are_of_these_weights():
     cloud = es.Complex(torch.rand(4, 2))
-    keys = {
-        comparison._Stages(None, one, 1).key for one in (cloud, *(cloud.with_weights(torch.full((4,), w)) for w in (1.0, 2.0)))
-    }
+    keys = {Stages(None, one, 1).key for one in (cloud, *(cloud.with_weights(torch.full((4,), w)) for w in (1.0, 2.0)))}
     assert len(keys) == 3

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from eulerscan.analysis import comparison
+from eulerscan.analysis import comparison, means
 from eulerscan.cli.main import main
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -21,7 +21,7 @@ SMALL = ["--num-directions", "12", "--num-thresholds", "16", "--permutations", "
 @pytest.fixture(autouse=True)
 def quick_fits(monkeypatch):
     """How well mean shapes are fitted is another test."""
-    monkeypatch.setattr(comparison, "fit_shape", partial(comparison.fit_shape, steps=20))
+    monkeypatch.setattr(means, "fit_shape", partial(means.fit_shape, steps=20))
 
 
 def run(*words) -> int:
@@ -224,7 +224,7 @@ def test_a_killed_command_resumes(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(comparison, "fit_shape", killed)
+        patched.setattr(means, "fit_shape", killed)
         assert run(*words) == 130
     stored = {path.name for path in (output / ".stages").iterdir()}
     assert sum(name.startswith("fold-") for name in stored) == 15

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from .._progress import progress_bar
-from .._storage import replacing
 from .._validation import check_choice, positive
 from .._version import __version__
 from ..complexes import Complex, Shape, as_complex
@@ -39,26 +36,16 @@ from .groups import (
     permanova,
     permdisp,
 )
-from .means import fit_shape
+from .means import Extreme, can_fit, extreme_shapes, group_means, warped_shapes
 from .ordination import Ordination, pca
 from .orientation import oriented
+from .stages import Stages
 
 _Array = np.ndarray[Any, Any]
 Align = Literal["pca", "best", "invariant"]
 
 CONFIG = ECTConfig(num_directions=48, num_thresholds=48)
 MAX_MEANS = 12  # groups: more do not fit on a page
-MAX_VERTICES = 3000  # of a shape that is fitted
-EXTREMES = 2.0  # standard deviations from the mean along an axis
-POOR = 1.2  # a fit this many times as far from the wanted transform as the nearest shape says little
-
-
-class Extreme(NamedTuple):
-    """A shape at a place of the plane of principal components."""
-
-    axis: int
-    deviations: float  # standard deviations from the mean
-    shape: Complex
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,16 +215,11 @@ def compare(
         raise ValueError(f"shapes must have an extent, but all points coincide in {_listed(flat)}. Leave them out.")
     _check_sizes(labels, remarks)
     config = _checked_config(complex, labels, config, remarks)
-    stages = _Stages(folder, complex, labels, blocks, config, align, seed, folds, use_size, traits)
+    stages = Stages(folder, complex, labels, blocks, config, align, seed, folds, use_size, traits)
     numbers = Counter(labels)
-    classified = [i for i, label in enumerate(labels) if numbers[label] >= FEWEST]
-    classification = classification and len({labels[i] for i in classified}) > 1
-    if blocks is not None and classification and len(set(blocks)) < 3:
-        classification = False
-        remarks.append("Fewer than three blocks cannot be cross-validated, so shapes were not classified.")
-    repeats = num_repeats(len(classified))
+    classified = _classified(labels, blocks, remarks) if classification else []
     num_means = len(numbers) if means and len(numbers) <= MAX_MEANS else 0
-    total = 3 + classification * folds * repeats + 2 * num_means + 9
+    total = 3 + bool(classified) * folds * num_repeats(len(classified)) + 2 * num_means + 9
     with closing(progress_bar(total, "comparing groups", hidden=not progress)) as bar:
         if align in ("pca", "best"):
             rotated = stages("orientation", lambda: {"points": oriented(complex, align).points.numpy()})
@@ -264,22 +246,18 @@ def compare(
         regressions = _regressions(matrix, given, labels, blocks, permutations, seed, remarks)
         bar.update(1)
         found: dict[str, Classification] = {}
-        if classification:
-            candidates = _candidates(features, complex.dim, use_size and size is not None)
-            joined = {name: block[classified] for name, block in _balanced(features, complex.dim).items()}
-            joined["size"] = logs.numpy()[classified, None]
+        if classified:
+            sets = _candidates(features, complex.dim, use_size and size is not None)
+            joined = _balanced(features, complex.dim) | {"size": logs.numpy()[:, None]}
             if traits:
-                joined["traits"] = _traits(traits, known_names)[classified]
-                candidates |= {
-                    "traits": [("traits",)],
-                    "shape and traits": [(*one, "traits") for one in [*candidates.values()][-1]],
-                }
+                joined["traits"] = _traits(traits, known_names)
+                sets |= {"traits": [("traits",)], "shape and traits": [(*one, "traits") for one in [*sets.values()][-1]]}
             found = classify(
-                joined,
+                {name: block[classified] for name, block in joined.items()},
                 [labels[i] for i in classified],
-                candidates,
+                sets,
                 folds=folds,
-                repeats=repeats,
+                repeats=num_repeats(len(classified)),
                 strata=None if blocks is None else [blocks[i] for i in classified],
                 seed=seed,
                 stage=stages,
@@ -288,11 +266,11 @@ def compare(
         plane = pca(transforms)
         shown, extremes, warps, fitted = {}, [], {}, False
         if num_means:
-            fitted = _can_fit(complex, config, align)
-            shown = _means(complex, transforms, labels, config, fitted, stages, bar.update)
+            fitted = align != "invariant" and can_fit(complex, config)
+            shown = group_means(complex, transforms, labels, config, fitted, stages, bar.update)
             if fitted:
-                extremes = _extremes(complex, plane, config, stages, bar.update)
-                warps = _warps(complex, transforms, labels, plane, config, stages, bar.update)
+                extremes = extreme_shapes(complex, plane, config, stages, bar.update)
+                warps = warped_shapes(complex, transforms, labels, plane, config, stages, bar.update)
     return Comparison(
         shapes=complex,
         names=known_names,
@@ -320,31 +298,6 @@ def compare(
     )
 
 
-class _Stages:
-    """Intermediate results, each computed once for the same inputs."""
-
-    def __init__(self, folder: Path | None, shapes: Complex, *inputs: Any) -> None:
-        self.folder = folder
-        digest = hashlib.sha256(shapes.points.numpy().tobytes())
-        for values in (*shapes.simplices, *(shapes.weights or ())):
-            digest.update(values.numpy().tobytes())
-        digest.update(json.dumps([__version__, shapes.packed.kinds, shapes.offsets.tolist(), inputs], default=str).encode())
-        self.key = digest.hexdigest()[:16]
-
-    def __call__(self, name: str, compute: Callable[[], dict[str, _Array]]) -> dict[str, _Array]:
-        if self.folder is None:
-            return compute()
-        path = self.folder / f"{name}-{self.key}.npz"
-        try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                return {key: stored[key] for key in stored.files}
-        except FileNotFoundError:
-            found = compute()
-        with replacing(path) as partial, partial.open("wb") as output:
-            np.savez(output, allow_pickle=False, **found)
-        return found
-
-
 def _check_sizes(labels: Sequence[str], remarks: list[str]) -> None:
     single = sorted(label for label, number in Counter(labels).items() if number == 1)
     if len(set(labels)) < 2:
@@ -354,6 +307,18 @@ def _check_sizes(labels: Sequence[str], remarks: list[str]) -> None:
             f"{_listed(single)} {'has' if len(single) == 1 else 'have'} one shape only: too few for the tests of pairs and "
             "spread, and left out of classification."
         )
+
+
+def _classified(labels: Sequence[str], strata: Sequence[str] | None, remarks: list[str]) -> list[int]:
+    """The shapes that can be cross-validated: those of groups that are large enough, if there are two of them."""
+    numbers = Counter(labels)
+    found = [i for i, label in enumerate(labels) if numbers[label] >= FEWEST]
+    if len({labels[i] for i in found}) < 2:
+        return []
+    if strata is not None and len(set(strata)) < 3:
+        remarks.append("Fewer than three blocks cannot be cross-validated, so shapes were not classified.")
+        return []
+    return found
 
 
 def _checked_config(shapes: Complex, labels: Sequence[str], config: ECTConfig, remarks: list[str]) -> ECTConfig:
@@ -480,90 +445,6 @@ def _dispersion(
     everywhere = np.full(len(labels), np.nan)
     everywhere[kept] = found.distances
     return replace(found, distances=everywhere)
-
-
-def _can_fit(shapes: Complex, config: ECTConfig, align: Align | None) -> bool:
-    """Whether mean shapes can be fitted, rather than the nearest shapes shown."""
-    plain = config.variant == "ect" and not config.derivative and config.divide_by is None and math.isinf(config.scale)
-    return plain and align != "invariant" and shapes.weights is None and int(shapes.offsets[0].diff().max()) <= MAX_VERTICES
-
-
-def _means(
-    shapes: Complex,
-    transforms: Tensor,
-    labels: Sequence[str],
-    config: ECTConfig,
-    fitted: bool,
-    stages: _Stages,
-    done: Callable[[int], object],
-) -> dict[str, Complex]:
-    found: dict[str, Complex] = {}
-    for label in sorted(set(labels)):
-        members = [i for i, own in enumerate(labels) if own == label]
-        mean = transforms[members].mean(dim=0)
-        nearest = shapes[members[int((transforms[members] - mean).flatten(1).norm(dim=1).argmin())]]
-        nearest = nearest.normalized(config.normalize) if config.normalize else nearest
-        found[label] = _fitted(mean, nearest, config, stages, f"mean-{len(found)}") if fitted else nearest
-        done(1)
-    return found
-
-
-def _extremes(
-    shapes: Complex, plane: Ordination, config: ECTConfig, stages: _Stages, done: Callable[[int], object]
-) -> list[Extreme]:
-    found: list[Extreme] = []
-    for axis in range(min(2, plane.scores.shape[1])):
-        for deviations in (-EXTREMES, EXTREMES):
-            place = _place(plane, axis, deviations)
-            nearest = shapes[int((plane.scores - place).norm(dim=1).argmin())]
-            fit = _fitted(plane.transform_at(place), nearest, config, stages, f"extreme-{axis}-{len(found)}")
-            found.append(Extreme(axis, deviations, fit))
-            done(1)
-    return found
-
-
-def _place(plane: Ordination, axis: int, deviations: float) -> Tensor:
-    """Coordinates of a place along an axis, so many standard deviations from the mean."""
-    place = torch.zeros(plane.scores.shape[1], dtype=plane.scores.dtype)
-    place[axis] = deviations * plane.scores[:, axis].std()
-    return place
-
-
-def _warps(
-    shapes: Complex,
-    transforms: Tensor,
-    labels: Sequence[str],
-    plane: Ordination,
-    config: ECTConfig,
-    stages: _Stages,
-    done: Callable[[int], object],
-) -> dict[str, Complex]:
-    """The shape nearest to the mean, fitted to the mean transform and from there to the others."""
-    mean = transforms.mean(dim=0)
-    nearest = shapes[int((transforms - mean).flatten(1).norm(dim=1).argmin())]
-    base = _fitted(mean, nearest, config, stages, "warp")
-    targets: dict[str, Tensor] = {}
-    for label in sorted(set(labels)):
-        targets[f"mean of {label}"] = transforms[[i for i, own in enumerate(labels) if own == label]].mean(dim=0)
-    targets["mean of all shapes"] = mean
-    for axis in range(min(2, plane.scores.shape[1])):
-        for deviations in (-EXTREMES, EXTREMES):
-            name = f"axis {axis + 1}, {'−' if deviations < 0 else '+'}{EXTREMES:g} SD"
-            targets[name] = plane.transform_at(_place(plane, axis, deviations))
-    found = {}
-    for number, (name, target) in enumerate(targets.items()):
-        fit = base if target is mean else _fitted(target, base, config, stages, f"warp-{number}")
-        away = float((config.transform(fit)[0] - target).norm())
-        poor = away > POOR * float((transforms - target).flatten(1).norm(dim=1).min())
-        found[name + " (poor fit)" * poor] = fit
-        done(1)
-    return found
-
-
-def _fitted(values: Tensor, start: Complex, config: ECTConfig, stages: _Stages, name: str) -> Complex:
-    template = start.normalized(config.normalize) if config.normalize else start
-    points = stages(name, lambda: {"points": fit_shape(values, template, config).points.numpy()})["points"]
-    return template.with_points(torch.from_numpy(points))
 
 
 def _listed(names: Sequence[str], most: int = 5) -> str:

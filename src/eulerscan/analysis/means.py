@@ -1,9 +1,11 @@
-"""Mean shapes: a given outline or mesh, moved until its transform is the wanted one."""
+"""Mean shapes, and shapes between them: a given outline or mesh, moved until its transform is the wanted one."""
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,8 +13,13 @@ from torch import Tensor
 from ..complexes import Complex, Shape, as_complex
 from ..config import ECTConfig
 from ..fitting import TransformTarget, fit_points
+from .ordination import Ordination
+from .stages import Stages
 
 STEPS = 240
+MAX_VERTICES = 3000  # of a shape that is fitted
+EXTREMES = 2.0  # standard deviations from the mean along an axis
+POOR = 1.2  # a fit this many times as far from the wanted transform as the nearest shape says little
 EDGE_LENGTH = 0.05  # weight of the term that keeps the edges of a curve about as long as they are
 BENDING = 0.1  # weight of the term that makes neighbors on a curve move alike: a grid of heights says little about one vertex
 
@@ -75,3 +82,95 @@ def _bending(template: Complex) -> Callable[[Complex], Tensor]:
         return loss
 
     return bending
+
+
+class Extreme(NamedTuple):
+    """A shape at a place of the plane of principal components."""
+
+    axis: int
+    deviations: float  # standard deviations from the mean
+    shape: Complex
+
+
+def can_fit(shapes: Complex, config: ECTConfig) -> bool:
+    """Whether mean shapes can be fitted, rather than the nearest shapes shown."""
+    plain = config.variant == "ect" and not config.derivative and config.divide_by is None and math.isinf(config.scale)
+    return plain and shapes.weights is None and int(shapes.offsets[0].diff().max()) <= MAX_VERTICES
+
+
+def group_means(
+    shapes: Complex,
+    transforms: Tensor,
+    labels: Sequence[str],
+    config: ECTConfig,
+    fitted: bool,
+    stages: Stages,
+    done: Callable[[int], object],
+) -> dict[str, Complex]:
+    found: dict[str, Complex] = {}
+    for label in sorted(set(labels)):
+        members = [i for i, own in enumerate(labels) if own == label]
+        mean = transforms[members].mean(dim=0)
+        nearest = shapes[members[int((transforms[members] - mean).flatten(1).norm(dim=1).argmin())]]
+        nearest = nearest.normalized(config.normalize) if config.normalize else nearest
+        found[label] = _fitted(mean, nearest, config, stages, f"mean-{len(found)}") if fitted else nearest
+        done(1)
+    return found
+
+
+def extreme_shapes(
+    shapes: Complex, plane: Ordination, config: ECTConfig, stages: Stages, done: Callable[[int], object]
+) -> list[Extreme]:
+    found: list[Extreme] = []
+    for axis in range(min(2, plane.scores.shape[1])):
+        for deviations in (-EXTREMES, EXTREMES):
+            place = _place(plane, axis, deviations)
+            nearest = shapes[int((plane.scores - place).norm(dim=1).argmin())]
+            fit = _fitted(plane.transform_at(place), nearest, config, stages, f"extreme-{axis}-{len(found)}")
+            found.append(Extreme(axis, deviations, fit))
+            done(1)
+    return found
+
+
+def _place(plane: Ordination, axis: int, deviations: float) -> Tensor:
+    """Coordinates of a place along an axis, so many standard deviations from the mean."""
+    place = torch.zeros(plane.scores.shape[1], dtype=plane.scores.dtype)
+    place[axis] = deviations * plane.scores[:, axis].std()
+    return place
+
+
+def warped_shapes(
+    shapes: Complex,
+    transforms: Tensor,
+    labels: Sequence[str],
+    plane: Ordination,
+    config: ECTConfig,
+    stages: Stages,
+    done: Callable[[int], object],
+) -> dict[str, Complex]:
+    """The shape nearest to the mean, fitted to the mean transform and from there to the others."""
+    mean = transforms.mean(dim=0)
+    nearest = shapes[int((transforms - mean).flatten(1).norm(dim=1).argmin())]
+    base = _fitted(mean, nearest, config, stages, "warp")
+    targets: dict[str, Tensor] = {}
+    for label in sorted(set(labels)):
+        targets[f"mean of {label}"] = transforms[[i for i, own in enumerate(labels) if own == label]].mean(dim=0)
+    targets["mean of all shapes"] = mean
+    for axis in range(min(2, plane.scores.shape[1])):
+        for deviations in (-EXTREMES, EXTREMES):
+            name = f"axis {axis + 1}, {'−' if deviations < 0 else '+'}{EXTREMES:g} SD"
+            targets[name] = plane.transform_at(_place(plane, axis, deviations))
+    found = {}
+    for number, (name, target) in enumerate(targets.items()):
+        fit = base if target is mean else _fitted(target, base, config, stages, f"warp-{number}")
+        away = float((config.transform(fit)[0] - target).norm())
+        poor = away > POOR * float((transforms - target).flatten(1).norm(dim=1).min())
+        found[name + " (poor fit)" * poor] = fit
+        done(1)
+    return found
+
+
+def _fitted(values: Tensor, start: Complex, config: ECTConfig, stages: Stages, name: str) -> Complex:
+    template = start.normalized(config.normalize) if config.normalize else start
+    points = stages(name, lambda: {"points": fit_shape(values, template, config).points.numpy()})["points"]
+    return template.with_points(torch.from_numpy(points))

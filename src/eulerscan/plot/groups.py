@@ -9,8 +9,9 @@ import numpy as np
 import torch
 
 from .._imports import require
-from ..analysis.comparison import Comparison, Extreme
+from ..analysis.comparison import Comparison
 from ..analysis.groups import Dispersion, PermutationTest
+from ..analysis.means import Extreme
 from ..analysis.ordination import Ordination
 from ..complexes import Complex
 from ..complexes.boundary import outer_edges
