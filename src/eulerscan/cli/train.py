@@ -8,7 +8,7 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,7 +25,7 @@ from ..io.formats import IMAGE_EXTENSIONS
 from ..training import distributed
 from ..training.checkpoints import Epoch
 from ..training.choice import ENSEMBLE, Choice, candidates, check_automatic, choose, majority
-from ..training.config import ModelConfig, RunConfig, TrainingConfig
+from ..training.config import EnsembleConfig, ModelConfig, RunConfig, TrainingConfig
 from ..training.metrics import wilson
 from ..training.runs import check_folder, start
 from .options import (
@@ -84,14 +84,7 @@ def train(
         tensorboard: Write metrics of each epoch of networks for TensorBoard, into the folders of their runs.
         device: Device to compute on, such as cpu or cuda:1. Default: a GPU if there is one.
     """
-    if dataset is not None and folder is not None:
-        raise ValueError(f"Give either a data set or --folder, got both: {dataset} and {folder}.")
-    if dataset is None and folder is None:
-        raise ValueError("Give a data set, or a folder of files with --folder. `eulerscan data list` shows the data sets.")
-    if seeds < 1:
-        raise ValueError(f"--seeds must be at least 1, got {seeds}.")
-    if folds < 0 or folds == 1 or (folds and seeds > 1):
-        raise ValueError(f"--folds must be at least 2, and not be combined with --seeds, got {folds} and {seeds}.")
+    _check(dataset, folder, seeds, folds)
     if resume and overwrite:
         raise ValueError("Give either --resume or --overwrite, got both: one keeps finished runs, the other replaces them.")
     if model.model == "auto" and model.preset is not None:
@@ -116,13 +109,7 @@ def train(
         source = _source(dataset, folder, input, skip_small)
         found, failed = load_source(source, cache=input.cache)
         if distributed.is_first():
-            shown = candidates(found, model)[0].model if automatic else model
-            layer = shown.build(found.shapes.dim, len(found.classes)).layer.config
-            warn_beyond_radius(layer.num_beyond(found.shapes[found.indices("train")]), layer.largest_height)
-            if found.shapes.weights is None and found.shapes.max_dim and found.names:
-                warn_unusual_topology([*zip(found.names, found.shapes.euler_characteristic().tolist(), strict=True)])
-            for image in [name for name in found.names if name.lower().endswith(IMAGE_EXTENSIONS)][:1]:
-                warn_light_background(Path(image), source["options"])
+            _warn(found, candidates(found, model)[0].model if automatic else model, source["options"])
         writer = _tensorboard() if tensorboard and distributed.is_first() else None
         results: list[dict[str, Any]] = []
         choices: list[Choice] = []
@@ -171,6 +158,28 @@ def train(
     if plots:
         print(f"plots in {runs[0]}")
     return print_failures(failed)
+
+
+def _check(dataset: str | None, folder: Path | None, seeds: int, folds: int) -> None:
+    """Raise for arguments that no data can make valid."""
+    if dataset is not None and folder is not None:
+        raise ValueError(f"Give either a data set or --folder, got both: {dataset} and {folder}.")
+    if dataset is None and folder is None:
+        raise ValueError("Give a data set, or a folder of files with --folder. `eulerscan data list` shows the data sets.")
+    if seeds < 1:
+        raise ValueError(f"--seeds must be at least 1, got {seeds}.")
+    if folds < 0 or folds == 1 or (folds and seeds > 1):
+        raise ValueError(f"--folds must be at least 2, and not be combined with --seeds, got {folds} and {seeds}.")
+
+
+def _warn(found: datasets.Dataset, model: ModelConfig | EnsembleConfig, reading: Mapping[str, Any]) -> None:
+    """Say what may disturb training: heights that no threshold sees, specks and holes, images of dark shapes."""
+    layer = model.build(found.shapes.dim, len(found.classes)).layer.config
+    warn_beyond_radius(layer.num_beyond(found.shapes[found.indices("train")]), layer.largest_height)
+    if found.shapes.weights is None and found.shapes.max_dim and found.names:
+        warn_unusual_topology([*zip(found.names, found.shapes.euler_characteristic().tolist(), strict=True)])
+    for image in [name for name in found.names if name.lower().endswith(IMAGE_EXTENSIONS)][:1]:
+        warn_light_background(Path(image), reading)
 
 
 def _announce(candidate: str) -> None:
