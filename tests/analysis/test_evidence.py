@@ -280,3 +280,11 @@ def test_labelings_with_the_same_partition_are_ties(dtype):
     same = 1 + int(((partitions == labels).all(axis=1) | (partitions != labels).all(axis=1)).sum())
     assert float(found.p_values.min()) >= same / 201 - 1e-9
     assert all(region.p_value >= same / 201 - 1e-9 for region in found.regions)
+
+
+def test_regions_have_small_p_values_with_few_labelings_too():
+    for count in (6, 8, 20):
+        found = evidence(outlines(count), [i % 2 for i in range(count)], permutations=199, config=CONFIG)
+        inside = torch.cat([torch.zeros(0, dtype=torch.int64), *(region.vertices for region in found.regions)])
+        assert not bool((found.p_values[inside] > 0.05 + 1e-9).any())
+    assert len(inside)

@@ -29,6 +29,14 @@ def test_every_setting_has_its_reason(run, clouds, monkeypatch):
     assert err == ""
 
 
+def test_a_shape_without_a_group_is_left_out(run, clouds):
+    before, _ = run("advise", clouds)
+    np.save(clouds / "stray.npy", np.load(clouds / "rat" / "0.npy"))
+    after, _ = run("advise", clouds)
+    assert "Cross-validated accuracy" in " ".join(before.split())
+    assert after == before.replace("Based on 20 shapes.", "Based on 20 of 21 shapes.")
+
+
 def test_the_command_and_the_layer_it_ends_with_work(run, clouds, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     out, _ = run("advise", clouds, "--normalize", "unit_ball")

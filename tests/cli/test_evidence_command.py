@@ -50,7 +50,7 @@ def run(*words) -> int:
 
 
 def test_the_command_writes_meshes_tables_a_figure_and_pages(folder, tmp_path, capsys):
-    output = tmp_path / "out"
+    output = folder / "out"  # which is no group when the command is run again
     words = ("evidence", folder, "-o", output, "--permutations", "39", "--num-directions", "20", "--num-thresholds", "16")
     assert run(*words) == 0
     assert "1 is chance" in capsys.readouterr().out
@@ -67,6 +67,8 @@ def test_the_command_writes_meshes_tables_a_figure_and_pages(folder, tmp_path, c
     assert sum(top) / len(top) < 0.5 * sum(bottom) / len(bottom)
     assert {row["group"] for row in rows} == {"dented", "round"}
     assert run(*words) != 0  # it exists
+    assert run(*words, "--overwrite") == 0
+    assert table(output / "vertices.csv") == rows
 
 
 def test_blocks_are_a_column_of_the_table(folder, tmp_path, capsys):
@@ -88,14 +90,14 @@ def test_a_folder_without_groups_is_an_error(tmp_path, capsys):
 
 
 def test_files_of_evidence(tmp_path):
-    found = evidence(spheres(8), [0, 1] * 4, permutations=19, config=CONFIG)
+    found = evidence(spheres(20), [0, 1] * 10, permutations=39, config=CONFIG)
     files = write_evidence(found, tmp_path, format=".glb")
     assert {path.name for path in files} == {path.name for path in tmp_path.iterdir()}
     colors = trimesh.load(tmp_path / "shape-1.glb", force="mesh").visual.vertex_colors
     assert int(colors[:, 0].astype(int).max() - colors[:, 1].astype(int).min()) > 100
     listed = table(tmp_path / "regions.csv")
     assert len(listed) == len(found.regions)
-    assert listed[0]["vertices"].split()[0] == str(int(found.regions[0].vertices[0]) % (len(found.scores) // 8))
+    assert listed[0]["vertices"].split()[0] == str(int(found.regions[0].vertices[0]) % (len(found.scores) // 20))
     with pytest.raises(ValueError, match="names"):
         write_evidence(found, tmp_path, ["a"])
 

@@ -560,4 +560,6 @@ def test_the_current_folder_is_cross_validated_beside_the_largest_class_of_all_i
     grid = ("--num-directions", 8, "--num-thresholds", 8, "--epochs", 1)
     out, _ = run("train", "--folder", ".", "--folds", 3, *grid, "--output", tmp_path / "out")
     assert "shapes: 9 shapes, 2 classes, tested on 9" in out
+    run("train", "--folder", ".", "--model", "svm", *grid[:4])
+    run("evaluate", "runs/shapes-svm/seed-0")  # the runs in the folder are no class
     assert f"the largest class alone is {100 * 5 / 9:.1f} %" in out

@@ -1,9 +1,11 @@
 """The cache of compiled kernels notices every change of their sources."""
 
 import ast
+import io
 import sys
 from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from numba import njit
@@ -27,6 +29,15 @@ def test_compiled_code_depends_on_no_file_outside_the_folder(file):
     imports = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.ImportFrom)]
     outside = {node.module for node in imports if node.level > 1 or (node.module or "").startswith("eulerscan")}
     assert outside <= {"_torch_internals"}  # by Python code alone
+
+
+@pytest.mark.parametrize("stand_in", [None, object(), io.StringIO()])
+def test_whatever_stands_in_for_standard_error_does_not_disturb(stand_in, monkeypatch):
+    if isinstance(stand_in, io.StringIO):
+        stand_in.close()
+    monkeypatch.setattr(sys, "stderr", stand_in)
+    kernel = SimpleNamespace(py_func=SimpleNamespace(__qualname__=f"forward_{jit.SOURCES[:16]}"))
+    jit.Notice().on_start(SimpleNamespace(data={"dispatcher": kernel}))
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

@@ -7,6 +7,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 import eulerscan as es
+from eulerscan.nn import LocalECT
 from eulerscan.nn.models import ECTSVM
 from eulerscan.testing import assert_rotation_invariant
 from eulerscan.training.config import ModelConfig
@@ -231,3 +232,14 @@ def test_errors_in_rare_classes_cost_more_if_balanced():
     found = [ECTSVM(layer, 2, cost=0.3).fit(points[rare], labels[rare], balanced=balanced) for balanced in (False, True)]
     plain, balanced = (int(model(points).argmax(dim=1).sum()) for model in found)
     assert plain < balanced
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision(dtype):
+    points, labels = clouds(3)
+    model = ECTSVM(es.ECTLayer(2, 8, 12, normalize="unit_ball"), 3).fit(points, labels)
+    whole = model(points).argmax(dim=1)
+    half = model.to(dtype)(points)
+    assert half.dtype == dtype
+    assert (half.argmax(dim=1) == whole).double().mean() > 0.9
+    assert LocalECT(2, 4, k=4).to(dtype)(points[0]).dtype == dtype

@@ -269,7 +269,7 @@ def _discovery_rates(scores: Tensor, null: Tensor) -> Tensor:
     """``[V]``: among all scores at least as large, the share that permuted labels would give (Tusher et al. 2001)."""
     pooled = torch.from_numpy(np.sort(null.numpy(), axis=None))
     ordered, order = scores.sort(descending=True)
-    false = (len(pooled) - torch.searchsorted(pooled, ordered)) / null.shape[1]
+    false = (len(pooled) - torch.searchsorted(pooled, ordered * (1 - ROUNDING))) / null.shape[1]
     ranks = torch.arange(1, len(scores) + 1)
     found = (false / ranks).clamp(max=1).flip(0).cummin(dim=0).values.flip(0)
     return torch.empty_like(found).scatter(0, order, found)
@@ -280,7 +280,8 @@ def _regions(complex: Complex, ratios: Tensor, index: int) -> list[Region]:
     rank = int(LEVEL * ratios.shape[1] + 1e-9)
     if not rank:
         return []
-    inside = (ratios >= ratios.topk(rank, dim=1).values[:, -1:]) & (ratios > 0)
+    least = ratios.topk(rank + 1, dim=1).values[:, -1:] if rank < ratios.shape[1] else torch.zeros_like(ratios[:, :1])
+    inside = (ratios * (1 - ROUNDING) > least) & (ratios > 0)  # with ties the p-value may be larger
     vertex, labeling = inside.nonzero(as_tuple=True)
     roots = _components(complex, inside)
     masses = ratios.new_zeros(len(vertex)).index_add(0, roots, ratios[inside])

@@ -69,16 +69,19 @@ def advise(
         dim = min(read, key=lambda dim: read[dim].positions[0])  # of the first shape
         for other in read.keys() - {dim}:
             failures += [Failure(paths[i], f"points of dimension {other}, expected {dim}.") for i in read[other].positions]
-        labels = [groups.get(chosen[i], "") for i in read[dim].positions]
+        names = [chosen[i] for i in read[dim].positions]
+        kept = [i for i, name in enumerate(names) if name in groups]
+        if len({groups[names[i]] for i in kept}) < 2:
+            kept, groups = list(range(len(names))), {}
         advice = suggest(
-            read[dim].complex,
-            labels=labels if len(set(labels)) > 1 else None,
+            read[dim].complex.select(kept),
+            labels=[groups[names[i]] for i in kept] if groups else None,
             normalize=None if normalize == "none" else normalize,
             tolerance=tolerance,
-            names=[chosen[i] for i in read[dim].positions],
+            names=[names[i] for i in kept],
         )
         command = _command(files, advice, input)
-        used, total = len(labels), len(listing.names)
+        used, total = len(kept), len(listing.names)
         if as_json:
             print(json.dumps(_record(advice, command, total, used), indent=2))
         else:

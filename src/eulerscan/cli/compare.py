@@ -23,6 +23,7 @@ from ..complexes import Complex
 from ..config import ECTConfig
 from ..explorer import write_page
 from ..io import Failure, Metadata, read_all, read_metadata
+from ..io.walk import name_of
 from ..plot.evidence import draw_evidence
 from ..plot.report import summary, write_report
 from .options import Files, Input, Maybe, Output, Overwrite, Quiet, find_files, print_failures, read_blocks, warn_beyond_radius
@@ -150,7 +151,7 @@ def compare(
     )
     warn_beyond_radius(found.config.num_beyond(found.shapes), found.config.largest_height)
     extra = _evidence(found) if where else {}
-    title = f"{', '.join(path.name or str(path) for path in files)}: comparison of {_listed(list(found.counts))}"
+    title = f"{', '.join(name_of(path) for path in files)}: comparison of {_listed(list(found.counts))}"
     page = write_report(found, output, title=title, failures=failures, command=_command(), extra=extra)
     _write_warps(found, output / WARPS, title)
     shutil.rmtree(output / STAGES, ignore_errors=True)

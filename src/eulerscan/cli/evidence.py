@@ -63,7 +63,15 @@ def evidence(
         raise NotADirectoryError(f"--output must be a folder, got the file {output}.")
     if (output / "vertices.csv").exists() and not overwrite:
         raise FileExistsError(f"{output / 'vertices.csv'} exists already. Use --overwrite to replace it.")
-    labeled = read_labeled(folder, table=input.table, label=input.label, only=input.only, cache=input.cache, **input.options())
+    labeled = read_labeled(
+        folder,
+        table=input.table,
+        label=input.label,
+        only=input.only,
+        exclude=[output],
+        cache=input.cache,
+        **input.options(),
+    )
     if len(set(labeled.classes)) < 2:
         print_failures(labeled.failures)
         raise ValueError(f"{folder} must have at least two groups, each in a subfolder, got {len(set(labeled.classes))}.")

@@ -20,6 +20,7 @@ from ..datasets import Dataset
 from ..datasets.folder import LabeledShapes, read_labeled
 from ..datasets.source import load_source
 from ..io import Failure, read_all
+from ..io.walk import name_of
 from ..training.config import RunConfig
 from ..training.loop import evaluate as score
 from ..training.runs import load
@@ -123,7 +124,7 @@ def _labeled(folder: Path, config: RunConfig, read: LabeledShapes) -> tuple[Data
         raise ValueError(f"{folder}: shapes must have points of dimension {config.dim} as in the run, got {shapes.dim}.")
     labels = torch.tensor([config.classes.index(name) for name in classes])
     splits = {"test": torch.arange(len(labels))}
-    return Dataset(folder.absolute().name, shapes, labels, config.classes, splits, tuple(map(str, paths))), failures
+    return Dataset(name_of(folder), shapes, labels, config.classes, splits, tuple(map(str, paths))), failures
 
 
 def _formatted(name: str, value: float) -> str:

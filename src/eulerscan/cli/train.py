@@ -22,6 +22,7 @@ from .._storage import replacing
 from .._tables import aligned
 from ..datasets.source import load_source, split_source
 from ..io.formats import IMAGE_EXTENSIONS
+from ..io.walk import name_of
 from ..training import distributed
 from ..training.checkpoints import Epoch
 from ..training.choice import ENSEMBLE, Choice, candidates, check_automatic, choose, majority
@@ -94,9 +95,7 @@ def train(
     seconds = None if budget is None else _seconds(budget)
     if seconds is not None and not automatic:
         raise ValueError(f"--budget must not be given with --model {model.model}, as it is shared among models, got {budget}.")
-    output = output or Path("runs") / "-".join(
-        filter(None, [dataset or Path(folder or "").absolute().name, model.model, model.preset])
-    )
+    output = output or Path("runs") / "-".join(filter(None, [dataset or name_of(folder or ""), model.model, model.preset]))
     replace(model, model="svm" if automatic else model.model).check()
     if automatic:
         check_automatic(model)
@@ -115,13 +114,11 @@ def train(
         choices: list[Choice] = []
         options: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "device": target}
         sizes: list[int] = []
-        largest: list[float] = []
         for run, number in zip(runs, numbers, strict=True):
             settings = training if folds else replace(training, seed=number)
             origin = source | {"fold": [number, folds]} if folds else source
             data = split_source(found, origin)
             sizes.append(len(data.indices("test")))
-            largest.append(sizes[-1] * majority(data))
             try:
                 if automatic:
                     tried = candidates(data, model, settings)
@@ -143,7 +140,8 @@ def train(
             from ..plot.training import draw_run
 
             draw_run(runs[0], found)
-    summary = summarize(results) | {"majority": sum(largest) / sum(sizes)}
+    largest = 100 * float(found.labels.bincount().max()) / len(found)  # with folds, every shape is tested
+    summary = summarize(results) | {"majority": largest if folds else majority(found)}
     with replacing(output / "summary.json") as partial:
         partial.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     if choices:

@@ -14,6 +14,7 @@ import torch
 from .._progress import progress_bar
 from ..complexes import Complex
 from ..io import Failure, list_shapes, read_all, read_metadata
+from ..io.walk import name_of
 from .dataset import Dataset
 from .splits import stratified
 
@@ -60,8 +61,8 @@ def load_folder(
     shapes, classes, paths, failures = read_labeled(folder, table=table, label=label, only=only, cache=cache, **options)
     count = Counter(classes)
     if table is None:
-        subfolders = [sub for sub in folder.iterdir() if sub.is_dir() and not sub.name.startswith(".")]
-        count.update({sub.name: 0 for sub in subfolders})
+        subfolders = {sub for sub in folder.iterdir() if sub.is_dir() and not sub.name.startswith(".")}
+        count.update({sub.name: 0 for sub in subfolders - _runs(folder)})
     small = {name: number for name, number in sorted(count.items()) if number < FEWEST}
     kept = sorted(count.keys() - small.keys())
     if small and not skip_small and len(count) > 1:
@@ -81,7 +82,7 @@ def load_folder(
         shapes, classes, paths = shapes.select(inside), [classes[i] for i in inside], [paths[i] for i in inside]
     labels = torch.tensor([kept.index(name) for name in classes])
     splits, names = stratified(labels, seed=seed), tuple(map(str, paths))
-    return Dataset(folder.absolute().name, shapes, labels, tuple(kept), splits, names), failures
+    return Dataset(name_of(folder), shapes, labels, tuple(kept), splits, names), failures
 
 
 def read_labeled(
@@ -90,16 +91,24 @@ def read_labeled(
     table: str | os.PathLike[str] | None = None,
     label: str | None = None,
     only: Sequence[str] = (),
+    exclude: Sequence[str | os.PathLike[str]] = (),
     cache: bool = True,
     **options: Any,
 ) -> LabeledShapes:
-    """Read the shapes in a folder, and the class of each. Arguments are those of :func:`load_folder`."""
+    """Read the shapes in a folder, and the class of each.
+
+    Other arguments are those of :func:`load_folder`. Runs of ``eulerscan train`` in the folder do not count.
+
+    Args:
+        exclude: Files and folders to exclude, such as the output of an earlier run.
+    """
     if not folder.is_dir() and (table is None or not folder.is_file()):
         raise FileNotFoundError(f"{folder} is not a folder.")
     if (table is None) != (label is None):
         given, other = ("table", "label") if label is None else ("label", "table")
         raise ValueError(f"{given} needs {other}: a table of the shapes, and its column with the classes.")
-    listing = list_shapes(folder, exclude=[] if table is None else [table], only=only)
+    outside = [*exclude, *_runs(folder), *([] if table is None else [table])]
+    listing = list_shapes(folder, exclude=outside, only=only)
     failures = list(listing.path_failures)
     class_of = {name: group for name, group in zip(listing.names, listing.groups, strict=True) if group}
     if table is not None and label is not None:
@@ -122,3 +131,10 @@ def read_labeled(
         raise ValueError(f"All shapes must have points of the same dimension, got {found}.")
     positions, shapes = next(iter(batches.values())) if batches else ([], Complex(torch.zeros(0, 2)))
     return LabeledShapes(shapes, [class_of[names[i]] for i in positions], [paths[i] for i in positions], failures)
+
+
+def _runs(folder: Path) -> set[Path]:
+    """Subfolders with runs of ``eulerscan train``, which by default writes into the current folder."""
+    patterns = (f"{depth}/{kind}-*/config.json" for depth in ("*", "*/*") for kind in ("seed", "fold"))
+    runs = (path for pattern in patterns for path in folder.glob(pattern))
+    return {folder / path.relative_to(folder).parts[0] for path in runs}

@@ -124,6 +124,11 @@ def list_shapes(
     return Listing(given[0] if single else Path(), names, sizes, changed, failures, walker.skipped, single=single)
 
 
+def name_of(path: str | os.PathLike[str]) -> str:
+    """Name of a file or folder, also of ``.`` and ``..``."""
+    return os.path.basename(os.path.abspath(path))
+
+
 def check_extensions(only: Sequence[str]) -> frozenset[str]:
     """The extensions to list: those given, with or without a dot, else all that can be read."""
     chosen = [f".{extension.lower().removeprefix('.')}" for extension in only]

@@ -139,7 +139,7 @@ class LocalECT(nn.Module):
 
     def forward(self, shape: Shape) -> Tensor:
         """The encoding ``[V, out_features]``, a row for each vertex."""
-        return self.project(self.transform(shape))
+        return self.project(self.transform(shape).to(self.layer.weight.dtype))
 
     def extra_repr(self) -> str:
         options: dict[str, Any] = {**self.size, "projection": self.projection, "out_features": self.out_features}

@@ -129,8 +129,11 @@ def _prepare(folder: Path, config: RunConfig, *, overwrite: bool) -> None:
         partial.unlink()
     if path.exists() and overwrite:
         RunConfig.read(path)  # other programs have files of this name too
-        for part in filter(Path.exists, (folder / MEMBERS, folder / "tensorboard")):
-            shutil.rmtree(part)
+        for part in (folder / MEMBERS, folder / "tensorboard"):
+            if part.is_symlink():
+                part.unlink()
+            elif part.exists():
+                shutil.rmtree(part)
         for name in files:  # the configuration last: without it, the folder would not be that of a run
             (folder / name).unlink(missing_ok=True)
     elif path.exists() and not RunConfig.read(path).same_run(config):

@@ -6,6 +6,7 @@ addresses. The caller of :func:`array_at` guarantees that the memory is contiguo
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import sys
 from collections.abc import Callable
@@ -46,10 +47,12 @@ class Notice(event.Listener):
         self.is_said = False
 
     def on_start(self, event: Any) -> None:
-        is_ours = event.data["dispatcher"].py_func.__qualname__.endswith(SOURCES[:16])
-        if is_ours and not self.is_said and sys.stderr is not None and sys.stderr.isatty():
-            self.is_said = True
-            sys.stderr.write("Compiling the transform for this machine. This takes about half a minute, once.\n")
+        if self.is_said or not event.data["dispatcher"].py_func.__qualname__.endswith(SOURCES[:16]):
+            return
+        self.is_said = True
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # of what may stand in the place of standard error
+            if sys.stderr.isatty():
+                sys.stderr.write("Compiling the transform for this machine. This takes about half a minute, once.\n")
 
     def on_end(self, event: Any) -> None: ...
 

@@ -186,7 +186,9 @@ class PairwiseSVM(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """Votes ``[B, num_classes]`` of the classifiers; their decisions break ties."""
         standardized = (features - self.mean) / self.deviation
-        kernel = torch.exp(-self.gamma * torch.cdist(standardized, self.support).square())
+        single = torch.promote_types(standardized.dtype, torch.float32)  # there are no distances in half precision
+        distances = torch.cdist(standardized.to(single), self.support.to(single)).to(standardized)
+        kernel = torch.exp(-self.gamma * distances.square())
         decisions = kernel @ self.coefficients + self.intercepts
         first, second = torch.triu_indices(self.num_classes, self.num_classes, offset=1, device=decisions.device)
         won = (decisions > 0).to(decisions)
