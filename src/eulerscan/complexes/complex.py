@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn, get_args
 import torch
 from torch import Tensor
 
+from .._devices import has_float64
 from .._validation import (
     check_batch,
     check_choice,
@@ -243,12 +244,20 @@ class Complex:
     ) -> Complex:
         """Move to another device, or convert coordinates and weights to another dtype, as ``Tensor.to`` does.
 
-        With ``non_blocking``, copies from :meth:`pin_memory` to a GPU run beside what the host does next.
+        On devices without float64 (Apple GPUs) they become float32. With ``non_blocking``, copies from :meth:`pin_memory` to a
+        GPU run beside what the host does next.
         """
         if isinstance(device, torch.dtype):
             device, dtype = None, device
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError(f"dtype must be floating point, got {dtype}.")
+        if (
+            device is not None
+            and dtype is None
+            and self.points.dtype == torch.float64
+            and not has_float64(torch.device(device))
+        ):
+            dtype = torch.float32
         weights = self.packed.weights
         if device is None and dtype == self.points.dtype and (weights is None or weights.dtype == dtype):
             return self  # every forward pass of a layer asks
