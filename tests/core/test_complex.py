@@ -310,6 +310,9 @@ def test_to_converts_points_and_weights():
     assert complex.points.dtype == complex.packed.weights.dtype == torch.float32
     assert complex.to("cpu").points is complex.points
     assert complex.to(torch.float64).points.dtype == torch.float64
+    assert complex.device == torch.device("cpu")
+    with pytest.raises(TypeError, match="dtype must be floating point"):
+        complex.to(dtype=torch.int32)
 
 
 def test_devices_without_float64_get_float32(monkeypatch):
@@ -317,9 +320,6 @@ def test_devices_without_float64_get_float32(monkeypatch):
     monkeypatch.setattr("eulerscan._devices.WITHOUT_FLOAT64", {"meta"})
     assert complex.to("meta").points.dtype == complex.to(torch.device("meta")).packed.weights.dtype == torch.float32
     assert complex.to("cpu").points.dtype == torch.float64
-    assert complex.device == torch.device("cpu")
-    with pytest.raises(TypeError, match="dtype must be floating point"):
-        complex.to(dtype=torch.int32)
 
 
 def test_pinning_pins_every_tensor(monkeypatch):
