@@ -71,7 +71,7 @@ typecheck: $(VENV)/dev
 
 # One thread for each of the two processes: more would wait for each other. Tests of threads ask for theirs.
 check: $(VENV)/dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 # The tests build the documentation too, with warnings as errors, and install wheel and sdist into an empty environment.
 test: lint typecheck check
