@@ -126,7 +126,7 @@ class ECTConfig:
         complex = shape if isinstance(shape, Complex) else as_complex(shape)
         directions = self.directions(complex.dim).to(complex.points) if directions is None else directions
         if thresholds is None:
-            thresholds = self.thresholds().to(complex.points)
+            thresholds = even_thresholds(self.num_thresholds, self.largest_height, dtype=torch.float64).to(complex.points)
         if self.normalize is not None:
             complex = complex.normalized(self.normalize)
         complex = complex if dtype is None else complex.to(dtype=dtype)
