@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -107,6 +107,7 @@ def group_means(
     stages: Stages,
     done: Callable[[int], object],
 ) -> dict[str, Complex]:
+    """The mean shape of each group: fitted, or else the shape nearest to the mean transform."""
     found: dict[str, Complex] = {}
     for label in sorted(set(labels)):
         members = [i for i, own in enumerate(labels) if own == label]
@@ -121,22 +122,23 @@ def group_means(
 def extreme_shapes(
     shapes: Complex, plane: Ordination, config: ECTConfig, stages: Stages, done: Callable[[int], object]
 ) -> list[Extreme]:
+    """Shapes that are fitted to the transforms at the ends of the first two axes."""
     found: list[Extreme] = []
-    for axis in range(min(2, plane.scores.shape[1])):
-        for deviations in (-EXTREMES, EXTREMES):
-            place = _place(plane, axis, deviations)
-            nearest = shapes[int((plane.scores - place).norm(dim=1).argmin())]
-            fit = _fitted(plane.transform_at(place), nearest, config, stages, f"extreme-{axis}-{len(found)}")
-            found.append(Extreme(axis, deviations, fit))
-            done(1)
+    for axis, deviations, place in _ends(plane):
+        nearest = shapes[int((plane.scores - place).norm(dim=1).argmin())]
+        fit = _fitted(plane.transform_at(place), nearest, config, stages, f"extreme-{axis}-{len(found)}")
+        found.append(Extreme(axis, deviations, fit))
+        done(1)
     return found
 
 
-def _place(plane: Ordination, axis: int, deviations: float) -> Tensor:
-    """Coordinates of a place along an axis, so many standard deviations from the mean."""
-    place = torch.zeros(plane.scores.shape[1], dtype=plane.scores.dtype)
-    place[axis] = deviations * plane.scores[:, axis].std()
-    return place
+def _ends(plane: Ordination) -> Iterator[tuple[int, float, Tensor]]:
+    """The ends of the first two axes: the axis, standard deviations from the mean, and the scores of the place."""
+    for axis in range(min(2, plane.scores.shape[1])):
+        for deviations in (-EXTREMES, EXTREMES):
+            place = torch.zeros(plane.scores.shape[1], dtype=plane.scores.dtype)
+            place[axis] = deviations * plane.scores[:, axis].std()
+            yield axis, deviations, place
 
 
 def warped_shapes(
@@ -156,10 +158,8 @@ def warped_shapes(
     for label in sorted(set(labels)):
         targets[f"mean of {label}"] = transforms[[i for i, own in enumerate(labels) if own == label]].mean(dim=0)
     targets["mean of all shapes"] = mean
-    for axis in range(min(2, plane.scores.shape[1])):
-        for deviations in (-EXTREMES, EXTREMES):
-            name = f"axis {axis + 1}, {'−' if deviations < 0 else '+'}{EXTREMES:g} SD"
-            targets[name] = plane.transform_at(_place(plane, axis, deviations))
+    for axis, deviations, place in _ends(plane):
+        targets[f"axis {axis + 1}, {'−' if deviations < 0 else '+'}{EXTREMES:g} SD"] = plane.transform_at(place)
     found = {}
     for number, (name, target) in enumerate(targets.items()):
         fit = base if target is mean else _fitted(target, base, config, stages, f"warp-{number}")

@@ -251,13 +251,8 @@ class Complex:
             device, dtype = None, device
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError(f"dtype must be floating point, got {dtype}.")
-        if (
-            device is not None
-            and dtype is None
-            and self.points.dtype == torch.float64
-            and not has_float64(torch.device(device))
-        ):
-            dtype = torch.float32
+        if dtype is None and device is not None and not has_float64(torch.device(device)):
+            dtype = torch.float32 if self.points.dtype == torch.float64 else None
         weights = self.packed.weights
         if device is None and dtype == self.points.dtype and (weights is None or weights.dtype == dtype):
             return self  # every forward pass of a layer asks
