@@ -67,10 +67,11 @@ def test_squeezing_is_a_factor_a_shape_and_axis(generator):
 
 
 def test_jitter_is_relative_to_the_size_of_a_shape(generator):
-    shapes = es.collate([es.as_complex(1000 * torch.rand(400, 2)), es.as_complex(torch.rand(400, 2))])
-    moved = (Augmentation(jitter=0.01)(shapes, generator).points - shapes.points).view(2, -1)
-    sizes = shapes.points.norm(dim=1).view(2, -1).amax(dim=1)
-    torch.testing.assert_close(moved.std(dim=1) / sizes, torch.full((2,), 0.01), rtol=0.1, atol=0)
+    large, small = (size * torch.rand(400, 2, dtype=torch.float64) for size in (1000, 1))
+    shapes = es.collate([es.as_complex(cloud) for cloud in (large, small, small + 1e6)])
+    moved = (Augmentation(jitter=0.01)(shapes, generator).points - shapes.points).view(3, -1)
+    sizes = torch.stack([(cloud - cloud.mean(dim=0)).norm(dim=1).max() for cloud in (large, small, small)])
+    torch.testing.assert_close(moved.std(dim=1) / sizes, torch.full((3,), 0.01).double(), rtol=0.1, atol=0)
 
 
 def test_the_default_is_no_augmentation():

@@ -24,7 +24,7 @@ class Augmentation:
             unit ball undo it.
         squeeze: The same for each axis separately.
         jitter: Standard deviation of Gaussian noise on every coordinate, relative to the largest distance of the shape's points
-            from the origin.
+            from its centroid.
 
     Example:
         >>> square = Complex(torch.tensor([[0., 0], [1, 0], [1, 1], [0, 1]]))
@@ -65,7 +65,7 @@ class Augmentation:
                 factors = 1 + most * (2 * torch.rand(count, axes, generator=generator) - 1)
                 points = points * factors.to(points)[batch]
         if self.jitter:
-            size = complex.with_points(points).largest_norms()
+            size = complex.with_points(points).normalized("center").largest_norms()
             noise = torch.randn(points.shape, generator=generator).to(points)
             points = points + self.jitter * size[batch, None] * noise
         return complex.with_points(points)
