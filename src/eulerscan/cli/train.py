@@ -75,7 +75,7 @@ def train(
             the split, `seed=...`.
         skip_small: Leave out classes of fewer than four shapes instead of stopping.
         model: Options of the model. Options you omit come from the preset.
-        training: Options of the training.
+        training: Options of the training. Without --model, those that keep their defaults are chosen to fit the data.
         seeds: Number of runs, with consecutive seeds from --seed on.
         folds: Cross-validate with this many folds: every shape is tested once. For few shapes.
         budget: Time for the choice of a classifier and its training, such as 90s, 2m or 1h: networks get fewer epochs.

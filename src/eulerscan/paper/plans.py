@@ -98,21 +98,13 @@ def superpixels(seeds: int, as_published: bool) -> Iterator[Run]:
     )
     graphs = {} if as_published else {"derivative": True, "circular": True}
     published = replace(plain, learning_rate=1e-3, schedule="constant")  # with duplicated edges, meshes learn only at this rate
-    rows: list[tuple[str, ModelConfig, str, dict[str, Any], TrainingConfig]] = [
-        (
-            "ECT+CNN, graphs",
-            _model("cnn", "superpixels", as_published, **graphs),
-            *("mnist-superpixels", {}, published if as_published else augmented),
-        ),
-        (
-            "ECT+MLP, meshes",
-            _model("mlp", "superpixels", as_published),
-            *("mnist", {"form": "meshes"}, published if as_published else plain),
-        ),
+    digits: tuple[str, dict[str, Any]] = ("mnist", {"form": "meshes"})
+    cnn, mlp = _model("cnn", "superpixels", as_published, **graphs), _model("mlp", "superpixels", as_published)
+    rows: list[tuple[str, ModelConfig, tuple[str, dict[str, Any]], TrainingConfig]] = [
+        ("ECT+CNN, graphs", cnn, ("mnist-superpixels", {}), published if as_published else augmented),
+        ("ECT+MLP, meshes", mlp, digits, published if as_published else plain),
     ]
     if not as_published:
-        weighted = _model("cnn", "superpixels", as_published, **graphs, dropout=0.3)
-        rows.append(("WECT+CNN, graphs", weighted, "mnist-superpixels", {"weighted": True}, plain))
         deeper = replace(augmented, epochs=12, weight_decay=0.01, augmentation=Augmentation(rotate=10.0, squeeze=0.1))
         jittered = replace(deeper, augmentation=replace(deeper.augmentation, jitter=0.018))
         network = ModelConfig(
@@ -128,10 +120,13 @@ def superpixels(seeds: int, as_published: bool) -> Iterator[Run]:
             circular=True,
         )
         rings = replace(network, num_directions=144, num_rings=6, circular=None, channels=(32, 64, 128))
-        rows.append(("ECT+CNN, graphs, rings", rings, "mnist-superpixels", {}, jittered))
-        rows.append(("ECT+CNN, meshes", network, "mnist", {"form": "meshes"}, deeper))
+        rows += [
+            ("WECT+CNN, graphs", replace(cnn, dropout=0.3), ("mnist-superpixels", {"weighted": True}), plain),
+            ("ECT+CNN, graphs, rings", rings, ("mnist-superpixels", {}), jittered),
+            ("ECT+CNN, meshes", network, digits, deeper),
+        ]
     for seed in range(seeds):
-        for row, model, dataset, data, training in rows:
+        for row, model, (dataset, data), training in rows:
             training = replace(training, seed=seed)
             yield Run("superpixels", _label(row, as_published), "accuracy", dataset, model, training, data, as_published)
     for name, row, hidden in (("gat", "GAT", 150), ("gcn", "GCN", 155), ("gin", "GIN", 110), ("sage", "GraphSAGE", 117)):
