@@ -121,9 +121,9 @@ def superpixels(seeds: int, as_published: bool) -> Iterator[Run]:
         )
         rings = replace(network, num_directions=144, num_rings=6, circular=None, channels=(32, 64, 128))
         rows += [
+            ("ECT+CNN, meshes", network, digits, deeper),
             ("WECT+CNN, graphs", replace(cnn, dropout=0.3), ("mnist-superpixels", {"weighted": True}), plain),
             ("ECT+CNN, graphs, rings", rings, ("mnist-superpixels", {}), jittered),
-            ("ECT+CNN, meshes", network, digits, deeper),
         ]
     for seed in range(seeds):
         for row, model, (dataset, data), training in rows:
