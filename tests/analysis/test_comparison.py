@@ -130,6 +130,27 @@ def test_blocks_of_shapes_are_in_one_fold():
     assert classify(features, labels, repeats=3, strata=specimen)["all"].accuracy < 0.8
 
 
+@pytest.mark.parametrize("sizes", [(2, 2), (3, 2), (4, 4, 2)])
+@pytest.mark.parametrize("with_strata", [False, True])
+def test_folds_are_as_many_as_the_largest_group_has_shapes(sizes, with_strata):
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    features = {"far": 10.0 * labels[:, None] + np.arange(len(labels))[:, None] / 10, "constant": np.ones((len(labels), 1))}
+    strata = np.arange(len(labels)) if with_strata else None
+    found = classify(features, labels, {"all": [("far",), ("constant",)]}, strata=strata)["all"]
+    assert found.folds == max(sizes)
+    assert list(found.chosen) == ["far"]
+    assert found.confusion.sum() == found.repeats * len(labels)
+
+
+def test_a_comparison_says_that_it_has_fewer_folds():
+    shapes = from_outline(torch.stack([blob(i) * torch.tensor([1.0, 1 + i % 2]) for i in range(6)]))
+    found = compare(shapes, ["a", "b"] * 3, permutations=9, means=False, progress=False)
+    assert found.classification.folds == 3
+    assert any("3 folds instead of 5: no group has more than 3 shapes" in remark for remark in found.remarks)
+    found = compare(shapes, ["a", "b"] * 3, permutations=9, means=False, progress=False, folds=3)
+    assert not any("folds" in remark for remark in found.remarks)
+
+
 def test_one_shape_is_warped_to_the_means_and_extremes(monkeypatch):
     monkeypatch.setattr(means, "fit_shape", partial(fit_shape, steps=60))
     angle = torch.arange(24, dtype=torch.float64) * (2 * math.pi / 24)
@@ -232,6 +253,23 @@ def test_the_radius_is_that_of_the_oriented_shapes():
     ]
     assert found[0].config.radius == pytest.approx(found[1].config.radius)
     assert found[0].permanova.r2 == pytest.approx(found[1].permanova.r2)
+
+
+def test_shapes_with_gradients_are_compared():
+    points = torch.stack([blob(i) for i in range(4)]).requires_grad_()
+    weighted = from_outline(points).with_weights(torch.rand(160, dtype=torch.float64, requires_grad=True))
+    found = compare(weighted, "aabb", permutations=9, classification=False, means=False, progress=False)
+    assert not found.shapes.packed.weights.requires_grad
+    torch.testing.assert_close(found.shapes.points, points.detach().flatten(0, 1))
+
+
+def test_channels_of_meshes_are_compared():
+    corners, triangles = torch.eye(4, 3, dtype=torch.float64), torch.combinations(torch.arange(4), 3).T
+    stretched = [corners * torch.tensor([1.0, 1.0, 1 + i]) for i in range(4)]
+    tetrahedra = [es.Complex(points, [triangles]).closure() for points in stretched]
+    config = es.ECTConfig(num_directions=8, num_thresholds=8, variant="channels", max_dim=2)
+    found = compare(es.collate(tetrahedra), "aabb", config=config, permutations=9, means=False, progress=False)
+    assert found.classification is not None
 
 
 def test_stages_are_of_these_weights():

@@ -288,3 +288,12 @@ def test_regions_have_small_p_values_with_few_labelings_too():
         inside = torch.cat([torch.zeros(0, dtype=torch.int64), *(region.vertices for region in found.regions)])
         assert not bool((found.p_values[inside] > 0.05 + 1e-9).any())
     assert len(inside)
+
+
+def test_shapes_with_gradients_have_evidence():
+    shapes = outlines(4)
+    weights = torch.rand(len(shapes.points), dtype=torch.float64)
+    plain = evidence(shapes.with_weights(weights), [0, 1] * 2, permutations=5, config=CONFIG)
+    differentiable = shapes.with_points(shapes.points.clone().requires_grad_()).with_weights(weights.requires_grad_())
+    found = evidence(differentiable, [0, 1] * 2, permutations=5, config=CONFIG)
+    torch.testing.assert_close(found.scores, plain.scores)

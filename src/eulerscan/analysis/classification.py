@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -87,13 +88,14 @@ def classify(
     The distance of two shapes is that of their standardized features, and blocks that are joined have the same weight, or
     twice that if they are named twice. In each fold, a second cross-validation within the training shapes alone chooses a
     candidate: the first one, unless another is significantly better. So the choice does not make the accuracy too optimistic.
+    Where too few shapes remain to choose, it is the first one.
 
     Args:
         blocks: Features ``[N, ...]`` by name.
         groups: Group of each shape, at least two shapes in each.
         candidates: For each evaluation, the sets of blocks to choose from, the preferred one first. Default: one evaluation of
             all blocks, joined.
-        folds: Number of folds, stratified by group.
+        folds: Number of folds, stratified by group. At most as many as the largest group has shapes, and as there are blocks.
         repeats: How often to draw folds. Default: more for fewer shapes, so that there are about 300 predictions.
         strata: Block of each shape, such as the specimen of several scans. The shapes of a block are in the same fold.
         seed: Of the folds.
@@ -128,10 +130,9 @@ def classify(
     blocks_of = None if strata is None else np.unique(np.asarray([str(block) for block in strata]), return_inverse=True)[1]
     repeats = num_repeats(len(labels)) if repeats is None else positive(repeats, "repeats")
     splitter = selection.StratifiedKFold if blocks_of is None else selection.StratifiedGroupKFold
-    if blocks_of is not None:
-        if blocks_of.max() < 2:
-            raise ValueError(f"strata must be at least three blocks to cross-validate, got {blocks_of.max() + 1}.")
-        folds = min(folds, int(blocks_of.max()) + 1)
+    if blocks_of is not None and blocks_of.max() < 2:
+        raise ValueError(f"strata must be at least three blocks to cross-validate, got {blocks_of.max() + 1}.")
+    folds = num_folds(folds, labels, blocks_of)
     numbers = {one: i for i, one in enumerate(dict.fromkeys(one for sets in candidates.values() for one in sets))}
     predicted = np.empty((len(candidates), repeats, len(labels)), dtype=np.int64)
     chosen: list[dict[str, int]] = [{} for _ in candidates]
@@ -145,7 +146,8 @@ def classify(
 
             def compute(train: _Array = train, test: _Array = test) -> dict[str, _Array]:
                 own = None if blocks_of is None else blocks_of[train]
-                inner = splitter(folds if own is None else min(folds, len(set(own))), shuffle=True, random_state=seed)
+                count = num_folds(folds, labels[train], own)
+                inner = splitter(count, shuffle=True, random_state=seed) if count > 1 else None
                 return _fold(rows, labels, train, test, inner, own, numbers, candidates)
 
             name = f"fold-{repeat}-{number}"
@@ -162,6 +164,11 @@ def classify(
     return {
         name: _summary(predicted[i], labels, kinds, folds, accuracies[i], chosen[i], seed) for i, name in enumerate(candidates)
     }
+
+
+def num_folds(folds: int, labels: Sequence[Any] | _Array, strata: Sequence[Any] | _Array | None = None) -> int:
+    """So many folds, but not more than the largest group has shapes, nor than there are blocks."""
+    return min(folds, max(Counter(labels).values()), len(labels) if strata is None else len(set(strata)))
 
 
 def num_repeats(count: int) -> int:
@@ -208,14 +215,15 @@ def _fold(
     own = labels[train]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The least populated class")
-        parts = list(inner.split(own, own, strata))
+        parts = [] if inner is None else list(inner.split(own, own, strata))
     setting_of, correct_of = [], []  # the best setting of each candidate, and which training shapes it predicts correctly
     for one in numbers:
         correct = []
         for penalty, gamma in SETTINGS:
             kernel = _kernel(distances[one], len(train), gamma)
-            correct.append(np.concatenate([_predict(kernel, own, fit, check, penalty) == own[check] for fit, check in parts]))
-        setting_of.append(int(np.argmax([found.mean() for found in correct])))
+            found = [_predict(kernel, own, fit, check, penalty) == own[check] for fit, check in parts]
+            correct.append(np.concatenate(found or [np.zeros(1)]))  # without parts all are equal, and the first is chosen
+        setting_of.append(int(np.argmax([hits.mean() for hits in correct])))
         correct_of.append(correct[setting_of[-1]].astype(np.float64))
     predictions, chosen = [], []
     for sets in candidates.values():

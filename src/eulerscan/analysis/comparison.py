@@ -22,7 +22,7 @@ from ..complexes.extent import centroid_sizes, top_dims
 from ..config import ECTConfig
 from ..variants import rotation_invariant
 from . import quality
-from .classification import FEWEST, FOLDS, Classification, FeatureSet, classify, num_repeats
+from .classification import FEWEST, FOLDS, Classification, FeatureSet, classify, num_folds, num_repeats
 from .distances import distance_matrix
 from .features import feature_blocks
 from .groups import (
@@ -186,7 +186,7 @@ def compare(
         use_size: Whether classification may use the size of the shapes.
         classification: Whether to classify. It needs scikit-learn.
         means: Whether to fit mean shapes.
-        folds: Number of folds of the cross-validation.
+        folds: Number of folds of the cross-validation. Fewer if no group has so many shapes.
         seed: Of permutations and folds.
         folder: Where to keep intermediate results, so that an interrupted call resumes with the same arguments.
         progress: Whether to show a progress bar, on a terminal with tqdm.
@@ -200,7 +200,7 @@ def compare(
     """
     check_choice(align, "align", get_args(Align), optional=True)
     positive(permutations, "permutations")
-    complex = as_complex(shapes).to(torch.float64)
+    complex = Complex.from_packed(as_complex(shapes).packed.map(Tensor.detach, Tensor.detach)).to("cpu", torch.float64)
     count = complex.num_complexes
     labels = tuple(map(str, groups))
     known_names = tuple(map(str, range(count))) if names is None else tuple(names)
@@ -217,7 +217,7 @@ def compare(
     config = _checked_config(complex, labels, config, remarks)
     stages = Stages(folder, complex, labels, blocks, config, align, seed, folds, use_size, traits)
     numbers = Counter(labels)
-    classified = _classified(labels, blocks, remarks) if classification else []
+    classified, folds = _classified(labels, blocks, folds, remarks) if classification else ([], folds)
     num_means = len(numbers) if means and len(numbers) <= MAX_MEANS else 0
     total = 3 + bool(classified) * folds * num_repeats(len(classified)) + 2 * num_means + 9
     with closing(progress_bar(total, "comparing groups", hidden=not progress)) as bar:
@@ -309,16 +309,23 @@ def _check_sizes(labels: Sequence[str], remarks: list[str]) -> None:
         )
 
 
-def _classified(labels: Sequence[str], strata: Sequence[str] | None, remarks: list[str]) -> list[int]:
-    """The shapes that can be cross-validated: those of groups that are large enough, if there are two of them."""
+def _classified(labels: Sequence[str], strata: Sequence[str] | None, folds: int, remarks: list[str]) -> tuple[list[int], int]:
+    """The shapes that can be cross-validated, those of groups that are large enough if there are two, and in how many folds."""
     numbers = Counter(labels)
     found = [i for i, label in enumerate(labels) if numbers[label] >= FEWEST]
     if len({labels[i] for i in found}) < 2:
-        return []
-    if strata is not None and len(set(strata)) < 3:
+        return [], folds
+    blocks = None if strata is None else [strata[i] for i in found]
+    if blocks is not None and len(set(blocks)) < 3:
         remarks.append("Fewer than three blocks cannot be cross-validated, so shapes were not classified.")
-        return []
-    return found
+        return [], folds
+    possible = num_folds(folds, [labels[i] for i in found], blocks)
+    if possible < folds:
+        few = (
+            f"no group has more than {possible} shapes" if possible == max(numbers.values()) else f"there are {possible} blocks"
+        )
+        remarks.append(f"Shapes were classified in {possible} folds instead of {folds}: {few}.")
+    return found, possible
 
 
 def _checked_config(shapes: Complex, labels: Sequence[str], config: ECTConfig, remarks: list[str]) -> ECTConfig:

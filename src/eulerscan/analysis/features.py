@@ -28,6 +28,6 @@ def feature_blocks(shapes: Complex, config: ECTConfig) -> dict[str, Tensor]:
         blocks["smooth"] = replace(config, variant="sect", derivative=False).transform(shapes)
     weighted = measure_weighted(shapes.normalized(config.normalize))
     if weighted is not None:
-        plain = replace(config, normalize=None, radius=config.largest_height, variant="ect", derivative=False, divide_by=None)
+        plain = ECTConfig(config.num_directions, config.num_thresholds, config.largest_height, config.scale, normalize=None)
         blocks["measure"] = plain.transform(weighted)
     return blocks
