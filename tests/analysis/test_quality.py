@@ -79,6 +79,13 @@ def test_open_meshes_are_named():
     assert remark == "1 mesh has open edges (holed): gaps count as holes."
 
 
+def test_the_open_one_of_large_meshes_is_named():
+    ball = trimesh.creation.icosphere(6)  # two of them have more than 46,341 vertices, whose square is beyond int32
+    holed = trimesh.Trimesh(ball.vertices, ball.faces[3:])
+    [remark] = remarks(es.collate([from_trimesh(ball), from_trimesh(holed)]), names=["ball", "holed"])
+    assert "1 mesh has open edges (holed)" in remark
+
+
 def test_surfaces_without_edges_and_cells_are_no_error():
     corners = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
     triangles = torch.tensor([[0, 0, 0, 1], [1, 1, 2, 2], [2, 3, 3, 3]])

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from .. import rotations
 from ..complexes import Complex
+from ..complexes.simplices import faces, groups
 
 FEW_STAIRS = 100  # edges of an outline that are too few to matter
 SPECKLED = 3.0  # between most Euler characteristics: digits and letters differ by two
@@ -83,7 +84,7 @@ def _stairs(complex: Complex) -> str | None:
     triangles = _triangles(complex)
     if complex.dim != 2 or complex.max_dim != 2 or triangles is None:
         return None
-    edges = _boundary(complex, triangles)
+    edges = _boundary(triangles)
     if edges.shape[1] < FEW_STAIRS * complex.num_complexes:
         return None
     vectors = (complex.points[edges[1]] - complex.points[edges[0]]).abs()
@@ -129,7 +130,7 @@ def _meshes(complex: Complex, names: Sequence[str] | None) -> str | None:
     area = torch.linalg.vector_norm(torch.linalg.cross(corners[1] - corners[0], corners[2] - corners[0]), dim=1)
     largest = torch.linalg.vector_norm(corners[1] - corners[0], dim=1).square()
     thin = float((area < 1e-6 * largest).double().mean())
-    open_edges = complex.batch[_boundary(complex, triangles)[0]].unique()
+    open_edges = complex.batch[_boundary(triangles)[0]].unique()
     parts = []
     if len(open_edges):
         first = int(open_edges[0])
@@ -146,10 +147,8 @@ def _triangles(complex: Complex) -> Tensor | None:
     return dict(zip(complex.packed.kinds, complex.simplices, strict=True)).get((2, 3))
 
 
-def _boundary(complex: Complex, triangles: Tensor) -> Tensor:
+def _boundary(triangles: Tensor) -> Tensor:
     """Edges ``[2, n]`` of exactly one triangle."""
-    sides = torch.cat([triangles[[0, 1]], triangles[[1, 2]], triangles[[0, 2]]], dim=1).sort(dim=0).values
-    keys = sides[0] * len(complex.points) + sides[1]
-    unique, counts = keys.unique(return_counts=True)
-    single = unique[counts == 1]
-    return torch.stack([single // len(complex.points), single % len(complex.points)])
+    sides = faces(triangles)
+    number = groups(sides.sort(dim=0).values)
+    return sides[:, (number.bincount() == 1)[number]]
