@@ -8,6 +8,7 @@ from torch import nn
 
 import eulerscan as es
 from eulerscan.analysis import attribute
+from eulerscan.nn.frames import FrameAveraging
 from eulerscan.nn.models import Ensemble
 from eulerscan.testing import known_shapes
 
@@ -149,6 +150,22 @@ def test_known_surfaces_have_exact_splits():
 def test_targets_are_checked(target, error):
     with pytest.raises(error, match="target"):
         attribute(linear(), shapes(), target)
+
+
+@pytest.mark.parametrize("method", ["gradient", "additive"])
+def test_a_model_that_changes_coordinates_before_its_layer_is_named(method):
+    with pytest.raises(ValueError, match="FrameAveraging, which changes them"):
+        attribute(FrameAveraging(linear()), shapes(), 0, method=method)
+
+
+def test_a_model_that_uses_coordinates_past_its_layer_is_named():
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    clouds = torch.rand(8, 9, 2) * torch.tensor([1.0, 0.1]).where(torch.arange(8)[:, None, None] < 4, torch.ones(2))
+    models = [es.models.ECTSVM(es.ECTLayer(2, 8, 8, normalize="unit_ball"), 2, joint=joint) for joint in (True, False)]
+    joint, plain = (model.fit(clouds, torch.arange(8) // 4) for model in models)
+    with pytest.raises(ValueError, match="ECTSVM, which uses them"):
+        attribute(joint, clouds, 0)
+    assert attribute(plain, clouds, 0).scores.shape == (72,)
 
 
 def test_a_model_must_have_one_layer():

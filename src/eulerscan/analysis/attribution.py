@@ -49,7 +49,7 @@ class Attribution:
     @property
     def simplex_scores(self) -> tuple[Tensor, ...]:
         """For each level of ``shapes.simplices``, ``[n]``: the mean score of the vertices of each edge, triangle, ..."""
-        return simplex_means(self.shapes, self.scores)
+        return tuple(self.scores[columns].mean(dim=0) for columns in self.shapes.simplices)
 
 
 def attribute(
@@ -75,7 +75,8 @@ def attribute(
     A high score is not a cause. :func:`evidence` asks where groups differ, and compares with permuted labels.
 
     Args:
-        model: A module with one :class:`ECTLayer`, which maps shapes to outputs ``[B, num_outputs]`` or ``[B]``.
+        model: A module with one :class:`ECTLayer`, which maps shapes to outputs ``[B, num_outputs]`` or ``[B]``. The layer gets
+            the coordinates as they are, and nothing else of the model depends on them.
         shapes: A :class:`Complex`, or anything :func:`as_complex` understands.
         target: Index of the output, or one for each shape, ``[B]``. ``None`` for a model with a single output.
         method: See above.
@@ -102,12 +103,8 @@ def attribute(
     complex = complex.normalized(layer.config.normalize).to(dtype=layer.dtype)
     problem = _Problem(model, layer, given, complex, target)
     with _evaluating(model):
+        problem.check()
         return _METHODS[method](problem, max_steps)
-
-
-def simplex_means(shapes: Complex, values: Tensor) -> tuple[Tensor, ...]:
-    """For each level of ``shapes.simplices``, ``[n]``: the mean of the values ``[V]`` at the vertices of each simplex."""
-    return tuple(values[columns].mean(dim=0) for columns in shapes.simplices)
 
 
 @dataclass(frozen=True)
@@ -133,6 +130,21 @@ class _Problem:
             return _chosen(self.model(self.given), self.target, len(self.given))
         finally:
             handle.remove()
+
+    @torch.enable_grad()
+    def check(self) -> None:
+        """Raise if the layer gets other coordinates than the model, or if the output depends on them past the layer."""
+        points = self.given.points.detach().requires_grad_()
+        problem = replace(self, given=self.given.with_points(points))
+        expected = _chosen(self.model(problem.given), self.target, len(self.given))
+        found = problem.output(self.curves(self.complex.points.detach()))
+        past = found.requires_grad and torch.autograd.grad(found.sum(), points, allow_unused=True)[0] is not None
+        error = torch.linalg.vector_norm(found - expected)
+        if past or bool(error > torch.finfo(error.dtype).eps ** 0.5 * torch.linalg.vector_norm(expected)):
+            raise ValueError(
+                "model must pass the coordinates of the shapes to its ECTLayer as they are, and use them nowhere else, got "
+                f"{type(self.model).__name__}, which {'uses them beside it' if past else 'changes them before'}."
+            )
 
     def gradient(self, points: Tensor) -> Tensor:
         """``[V, dim]``. Shapes do not depend on each other, so one pass serves all."""
