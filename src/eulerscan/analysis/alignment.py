@@ -257,12 +257,12 @@ def align(
 
     errors = lookup_errors(trial)
     best = rotations.select_distinct(trial, errors, LOOKUP_STARTS * starts, spacing)
-    refined, _ = _refine(lookup_errors, trial[best], errors[best], rounds, angle=spacing, min_angle=fine / 4)
+    refined = _refine(lookup_errors, trial[best], errors[best], rounds, angle=spacing, min_angle=fine / 4)
 
     trial = torch.cat([always, refined])
     errors = exact_errors(trial)
     best = rotations.select_distinct(trial, errors, starts, fine)
-    refined, _ = _refine(exact_errors, trial[best], errors[best], rounds, angle=fine, min_angle=MIN_ANGLE * fine, halve=True)
+    refined = _refine(exact_errors, trial[best], errors[best], rounds, angle=fine, min_angle=MIN_ANGLE * fine, halve=True)
     # The two distances differ a little: one compares curves in the directions, the other in the rotated directions.
     final = torch.cat([always, trial[best], refined])
     errors = (exact_errors(final) + _exact_errors(b, a, p)(final.mT)) / 2
@@ -301,8 +301,8 @@ def _exact_errors(a: CachedTransforms, b: CachedTransforms, p: float) -> Errors:
 
 def _refine(
     errors: Errors, matrices: Tensor, lowest: Tensor, rounds: int, *, angle: float, min_angle: float, halve: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Refine rotations by random perturbations, whose angle is halved where none improves. Returns them and their errors.
+) -> Tensor:
+    """Refine rotations by random perturbations, whose angle is halved where none improves.
 
     With ``halve`` each round continues with the better half of the rotations.
     """
@@ -319,4 +319,4 @@ def _refine(
             matrices, lowest, angles = matrices[half], lowest[half], angles[half]
         if bool((angles < min_angle).all()) or bool((lowest == 0).any()):
             break
-    return matrices, lowest
+    return matrices
