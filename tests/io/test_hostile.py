@@ -231,6 +231,7 @@ def test_textures_are_not_opened(format, pipe, tmp_path, capfd):
         ("pipe.bin", "'pipe.bin' cannot be read: pipe.bin is not a regular file"),
         ("missing.bin", "'missing.bin' cannot be read: No such file"),
         ("../secret.bin", "'../secret.bin' cannot be read: it is not in the folder"),
+        ("%2e%2e/secret.bin", "'%2e%2e/secret.bin' cannot be read: it is not in the folder"),
         ("/etc/passwd", "'/etc/passwd' cannot be read: it is not in the folder"),
         ("short.bin", "accessor 0 has 3 entries, more than its buffer view holds"),
     ],
@@ -241,6 +242,12 @@ def test_buffers_are_regular_files_beside_the_file(uri, text, tmp_path):
     path = written(tmp_path, "a.gltf", json.dumps(hostile.scene(buffers=[{"uri": uri, "byteLength": 36}])))
     with pytest.raises(ReadError, match=f"a.gltf: .*{text}"):
         es.read(path)
+
+
+def test_names_of_buffers_are_percent_decoded(tmp_path):
+    (tmp_path / "my mesh.bin").write_bytes(np.eye(3, dtype="<f4").tobytes())
+    path = written(tmp_path, "a.gltf", json.dumps(hostile.scene(buffers=[{"uri": "my%20mesh.bin", "byteLength": 36}])))
+    torch.testing.assert_close(es.read(path, dtype=torch.float32).points, torch.eye(3))
 
 
 @pytest.mark.parametrize("format", ["glb", "gltf"])
@@ -293,12 +300,12 @@ def test_a_broken_configuration_of_a_run_is_named_with_its_key(case, tmp_path):
     keys |= {"model []": "model must", "nested object": "too deeply", "radius NaN": "model.radius", "rate inf": "learning_rate"}
     keys |= {"no dim": "dim is missing", "classes": "classes must", "data": "data.folder", "unknown": "model.depth"}
     with pytest.raises(ValueError, match=f"config.json .*{keys[case.removeprefix('config.json ')]}".replace("[]", "")):
-        runs.load(folder)
+        runs.load_run(folder)
 
 
 def test_a_configuration_that_fits_is_read(tmp_path):
     folder = hostile.CASES["config.json unchanged"][1](tmp_path)
-    model, config = runs.load(folder)
+    model, config = runs.load_run(folder)
     least, most = config.model.parameter_bounds(config.dim, len(config.classes))
     assert least <= sum(tensor.numel() for tensor in model.state_dict().values()) <= most
 

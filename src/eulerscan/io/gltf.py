@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import torch
@@ -193,7 +194,7 @@ class _Buffers:
 
     def _read(self, name: str) -> bytes:
         try:
-            path = (self.folder / name).resolve()
+            path = (self.folder / unquote(name)).resolve()  # before the check: %2e%2e is a folder up, too
             if not path.is_relative_to(self.folder):
                 raise ValueError("it is not in the folder of the file.")
             return read_regular(path)
