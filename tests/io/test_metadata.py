@@ -2,6 +2,7 @@
 
 import pytest
 
+from eulerscan._tables import comma_separated
 from eulerscan.io import read_metadata
 
 
@@ -18,6 +19,16 @@ def test_tables_of_spreadsheets_are_read(separator, encoding, tmp_path):
     assert (table.key, table.columns) == ("File", ("length", "species name"))
     assert table.column("species name", ["b.ply", "a.ply"]) == [None, "müller, 1838"]
     assert table.column("length", ["a.ply", "b.ply"]) == ["1.5", None]
+
+
+def test_a_separator_within_quotes_separates_nothing(tmp_path):
+    table = read_metadata(written(tmp_path, 'name,"length; mm",sex\na,1.5,f\n'))
+    assert table.columns == ("length; mm", "sex")
+
+
+def test_cells_that_were_escaped_for_spreadsheets_are_restored(tmp_path):
+    table = read_metadata(written(tmp_path, comma_separated(["name", "group"], [["-a.ply", "=1"], ["'b'.ply", "-2"]])))
+    assert table.column("group", ["-a.ply", "'b'.ply"]) == ["=1", "-2"]
 
 
 def test_names_are_paths_or_file_names_with_or_without_extension(tmp_path):

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from .tables import decode
+from .._tables import unescaped
+from .tables import decode, find_separator
 
 _KEYS = ("name", "file", "filename", "shape", "id", "specimen")
 _MISSING = ("", "na", "n/a", "nan", "null", "none")
@@ -104,9 +105,9 @@ def read_metadata(path: str | os.PathLike[str]) -> Metadata:
     lines = [line for line in lines if line.strip()]
     if len(lines) < 2:
         raise ValueError(f"{path}: table must have a header and a row per shape, got {len(lines)} lines.")
-    separator = next((mark for mark in ";\t," if mark in lines[0]), ",")
+    table = csv.reader(lines, delimiter=find_separator([(1, lines[0])]) or ",", strict=True)
     try:
-        header, *body = ([cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator, strict=True))
+        header, *body = ([unescaped(cell.strip()) for cell in row] for row in table)
     except csv.Error as error:
         raise ValueError(f"{path}: not a table: {error}.") from None
     repeated = [title for title, count in Counter(filter(None, header)).items() if count > 1]
