@@ -134,6 +134,7 @@ def test_a_volume_keeps_its_axes_and_spacing_stretches_them():
         (np.array([[-1000, 0, 300]], dtype=np.int16), 1),
         (np.array([[0.5, 0.51, -1.0]], dtype=np.float32), 1),
         (torch.tensor([[0, 200, 255]], dtype=torch.uint8), 2),
+        (torch.tensor([[0.5, 0.75, -1.0]], dtype=torch.bfloat16), 1),
     ],
 )
 def test_values_are_scaled_by_the_range_of_unsigned_types(image, count):

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -136,6 +137,20 @@ def test_a_cache_that_cannot_be_written_is_no_error(folder, counted, fresh):
     fresh.mkdir()
     (fresh / "shapes").write_text("in the way")
     assert read_all([folder / "a.csv"])[0][2].complex.num_complexes == 1
+
+
+def test_a_cache_that_can_only_be_read_is_used(folder, counted, monkeypatch):
+    [first] = read_all([folder / "a.csv"])[0].values()
+    monkeypatch.setattr(cache.os, "utime", Mock(side_effect=PermissionError))
+    counted.clear()
+    [again] = read_all([folder / "a.csv"])[0].values()
+    assert not counted
+    assert torch.equal(again.complex.points, first.complex.points)
+
+
+def test_a_complex_in_bfloat16_is_stored_as_float32():
+    cloud = es.Complex(torch.rand(3, 2, dtype=torch.bfloat16, requires_grad=True))
+    assert torch.equal(cache.from_arrays(cache.to_arrays(cloud)).points, cloud.points.float())
 
 
 def test_a_shape_with_a_file_beside_it_is_not_cached(folder, counted, fresh):

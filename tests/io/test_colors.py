@@ -40,6 +40,11 @@ def test_ply_holds_the_values_and_is_read_as_the_same_shape(tmp_path):
     np.testing.assert_array_equal(vertices["p_value"].ravel(), (VALUES / 10).numpy())
 
 
+def test_bfloat16_is_written_as_float32(tmp_path):
+    write_colored(TETRAHEDRON.to(torch.bfloat16), tmp_path / "a.ply", VALUES.bfloat16(), low=1.0, high=3.0)
+    assert torch.equal(es.read(tmp_path / "a.ply").points, TETRAHEDRON.points)
+
+
 def test_outlines_in_the_plane_are_points_of_a_ply(tmp_path):
     path = tmp_path / "a.ply"
     write_colored(es.Complex(torch.rand(4, 2), [torch.tensor([[0], [1]])]), path, VALUES, low=0.0, high=1.0)

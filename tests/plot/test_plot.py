@@ -32,9 +32,10 @@ def square(dim: int, *, weighted: bool = False) -> es.Complex:
 
 
 @pytest.mark.parametrize("dim", [2, 3])
-@pytest.mark.parametrize("kind", ["points", "edges", "mesh", "weighted mesh"])
+@pytest.mark.parametrize("kind", ["points", "edges", "mesh", "weighted mesh", "bfloat16"])
 def test_shapes_are_drawn_in_the_plane_and_in_space(dim, kind):
     shape = square(dim, weighted=kind == "weighted mesh")
+    shape = shape.to(torch.bfloat16) if kind == "bfloat16" else shape
     if kind in ("points", "edges"):
         shape = es.Complex(shape.points, shape.simplices[:1] if kind == "edges" else ())
     ax = axes("3d" if dim == 3 else None)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._devices import as_numpy
 from .._imports import require
 from .._limits import check_bytes, max_bytes
 from .._validation import check_bool, check_choice
@@ -271,7 +272,7 @@ def as_gray(image: Any, name: str) -> _Array:
 def _array(image: Any, name: str, invert: bool) -> _Array:
     check_bool(invert, "invert")
     if isinstance(image, Tensor):
-        image = image.detach().cpu().numpy()
+        image = as_numpy(image)
     elif hasattr(image, "getbands"):
         image = stack_pages(gray_pages(image, background=float(invert)))
     array = np.asarray(image)

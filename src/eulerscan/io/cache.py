@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._devices import as_numpy
 from .._progress import Bar
 from .._storage import replacing
 from .._version import __version__
@@ -72,12 +73,12 @@ def load_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def to_arrays(complex: Complex) -> dict[str, np.ndarray[Any, Any]]:
-    """The packed form of a complex as arrays."""
+    """The packed form of a complex as arrays, bfloat16 as float32."""
     points, offsets, rows, simplices, weights, dims = complex.packed
-    arrays = {"points": points.numpy(), "offsets": offsets.numpy(), "rows": np.array(rows, dtype=np.int64)}
-    arrays["simplices"] = simplices.numpy()
+    arrays = {"points": as_numpy(points), "offsets": as_numpy(offsets), "rows": np.array(rows, dtype=np.int64)}
+    arrays["simplices"] = as_numpy(simplices)
     arrays |= {} if dims is None else {"dims": np.array(dims, dtype=np.int64)}
-    return arrays if weights is None else arrays | {"weights": weights.numpy()}
+    return arrays if weights is None else arrays | {"weights": as_numpy(weights)}
 
 
 def from_arrays(arrays: _Arrays) -> Complex:
@@ -172,7 +173,8 @@ def _entry(paths: Sequence[Path], options: Mapping[str, Any]) -> Path | None:
 def _load(path: Path) -> dict[int, Batch]:
     try:
         arrays = load_arrays(path)
-        os.utime(path)  # the time of its last use
+        with suppress(OSError):
+            os.utime(path)  # the time of its last use
         batches = {}
         for dim in arrays["dims"].tolist():
             prefix = f"{dim} "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from .._devices import as_numpy
 from .._imports import require
 from .._storage import replacing
 from ..complexes import Complex
@@ -59,7 +60,7 @@ def write_colored(
         raise ValueError(f"{extension} files hold points in the plane or in space, got dimension {complex.dim}.")
     if values.shape != (len(complex.points),):
         raise ValueError(f"values must have shape [{len(complex.points)}], one per vertex, got {list(values.shape)}.")
-    points = np.pad(complex.points.detach().cpu().numpy(), [(0, 0), (0, 3 - complex.dim)])
+    points = np.pad(as_numpy(complex.points), [(0, 0), (0, 3 - complex.dim)])
     triangles = next((s for s in complex.simplices if len(s) == 3 and s.numel()), None)
     if triangles is None and extension != ".ply":
         raise ValueError(f"complex must have triangles for {extension} files. Write graphs and point clouds as .ply.")
@@ -83,7 +84,7 @@ def _ply(points: _Array, colors: _Array, triangles: _Array | None, properties: d
     for i in range(3):
         rows["xyz"[i]], rows[fields[3 + i][0]] = points[:, i], colors[:, i]
     for name, values in properties.items():
-        rows[name] = values.detach().cpu().numpy()
+        rows[name] = as_numpy(values)
     kinds = {"<f4": "float", "u1": "uchar"}
     header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(points)}"]
     header += [f"property {kinds[rows.dtype[name].str.replace('|', '')]} {name}" for name in rows.dtype.names or ()]

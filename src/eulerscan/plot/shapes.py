@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import torch
 
+from .._devices import as_numpy
 from .._imports import require
 from .._validation import check_choice
 from ..complexes import Shape, as_complex
@@ -67,7 +68,7 @@ def plot_shape(
     ax = ax or new_axes(projection="3d" if complex.dim == 3 else None)
     if complex.dim == 3:
         ax.view_init(ax.elev, ax.azim, vertical_axis=up)  # type: ignore[attr-defined]
-    points = complex.points.detach().cpu().numpy()
+    points = as_numpy(complex.points)
     # Of cells that are not simplices only the listed edges and triangles are drawn.
     drawn = [s for s, dim in zip(complex.simplices, complex.dims, strict=True) if s.numel() and len(s) == dim + 1]
     levels = {len(s): s.cpu().numpy() for s in drawn}
@@ -79,7 +80,7 @@ def plot_shape(
         _draw_plain(ax, points, levels, color, size, up)
     else:
         weights = {1: complex.weights[0]} | dict(zip(complex.rows, complex.weights[1:], strict=True))
-        arrays = {rows: values.detach().cpu().numpy() for rows, values in weights.items()}
+        arrays = {rows: as_numpy(values) for rows, values in weights.items()}
         mappable = _draw_weighted(ax, points, levels, arrays[1], arrays[3][visible] if 3 in levels else None, size)
         if weight_bar:
             ax.figure.colorbar(mappable, ax=ax, label="weight", fraction=0.05)
