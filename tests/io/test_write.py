@@ -44,6 +44,20 @@ def test_points_are_read_back_to_the_bit(extension, dtype, generator, tmp_path):
     assert torch.equal(es.read(tmp_path / f"cloud{extension}", dtype=dtype).points, points)
 
 
+@pytest.mark.parametrize("extension", [".obj", ".off"])
+def test_a_small_mesh_is_read_back_to_the_bit(extension, dtype, generator, tmp_path):
+    triangle = es.Complex(1e-9 * torch.rand(3, 3, dtype=dtype, generator=generator), [TRIANGLE]).closure()
+    write(triangle, tmp_path / f"small{extension}")
+    assert torch.equal(es.read(tmp_path / f"small{extension}", dtype=dtype).points, triangle.points)
+
+
+@pytest.mark.parametrize("extension", [".csv", ".npy", ".npz", ".ply"])
+def test_bfloat16_is_written_as_float32(extension, tmp_path):
+    cloud = CLOUD.to(torch.bfloat16)
+    write(cloud, tmp_path / f"cloud{extension}")
+    assert torch.equal(es.read(tmp_path / f"cloud{extension}").points, cloud.points.float())
+
+
 @pytest.mark.parametrize(
     ("shape", "name", "text"),
     [
@@ -57,6 +71,7 @@ def test_points_are_read_back_to_the_bit(extension, dtype, generator, tmp_path):
         (ISOLATED, "a.obj", "would be lost. Use .npz"),
         (CLOUD, "a.stl", "must have triangles for .stl files"),
         (es.Complex(torch.rand(3, 4)), "a.ply", "in the plane or in space, got dimension 4"),
+        (es.Complex(torch.rand(3, 4)), "a.xyz", "in the plane or in space, got dimension 4"),
     ],
 )
 def test_what_a_format_cannot_hold_is_named_and_nothing_is_left_behind(shape, name, text, tmp_path):

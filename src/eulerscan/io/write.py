@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from .._devices import as_numpy
 from .._imports import require
 from .._storage import replacing
 from ..complexes import Complex
@@ -23,8 +24,8 @@ def write(complex: Complex, path: str | os.PathLike[str]) -> None:
     """Write one complex to a file that :func:`eulerscan.read` can read. The extension selects the format.
 
     NPZ holds points, edges, triangles and tetrahedra; CSV, XYZ and NPY hold points; PLY, OBJ, OFF and STL hold triangles, and
-    PLY also point clouds. Mesh formats get a third coordinate of zero for shapes in the plane. A format that cannot hold the
-    complex raises a ``ValueError``.
+    PLY also point clouds. Mesh formats get a third coordinate of zero for shapes in the plane. PLY and STL round coordinates to
+    float32; the others keep them. A format that cannot hold the complex raises a ``ValueError``.
 
     >>> import tempfile, torch
     >>> file = Path(tempfile.mkdtemp()) / "square.npz"
@@ -43,9 +44,11 @@ def write(complex: Complex, path: str | os.PathLike[str]) -> None:
         raise ValueError("complex must be unweighted: the formats cannot hold weights.")
     if not complex.is_simplicial:
         raise ValueError(f"complex must consist of simplices: the formats cannot hold other cells, got {complex!r}.")
-    points = complex.points.detach().cpu().numpy()
+    points = as_numpy(complex.points)
     levels = {len(s): s.cpu().numpy() for s in complex.simplices if s.numel()}
     _check(levels, extension)
+    if (extension in MESHES and complex.dim not in (2, 3)) or (extension == ".xyz" and complex.dim > 3):
+        raise ValueError(f"{extension} files hold points in the plane or in space, got dimension {complex.dim}. Use .npz.")
     if extension in MESHES and levels:
         _check_all_in_triangles(complex, extension)
     with replacing(path) as partial, partial.open("wb") as file:
@@ -57,7 +60,7 @@ def write(complex: Complex, path: str | os.PathLike[str]) -> None:
             # The shortest exact representation, with a decimal point: a first line 0,1,2 might be column numbers.
             np.savetxt(file, points, fmt="%s", delimiter="," if extension == ".csv" else " ")
         else:
-            file.write(_mesh(points, levels, extension))
+            _write_mesh(file, np.pad(points, [(0, 0), (0, 3 - points.shape[1])]), levels, extension)
 
 
 def _check(levels: dict[int, Any], extension: str) -> None:
@@ -83,11 +86,15 @@ def _check_all_in_triangles(complex: Complex, extension: str) -> None:
         raise ValueError(f"{extension} files hold only triangles: other edges and vertices would be lost. Use .npz.")
 
 
-def _mesh(points: Any, levels: dict[int, Any], extension: str) -> bytes:
-    trimesh = require("trimesh", extra="mesh")
-    if points.shape[1] not in (2, 3):
-        raise ValueError(f"{extension} files hold points in the plane or in space, got dimension {points.shape[1]}. Use .npz.")
-    points = np.pad(points, [(0, 0), (0, 3 - points.shape[1])])
-    geometry = trimesh.Trimesh(points, levels[3].T, process=False) if levels else trimesh.PointCloud(points)
-    content = geometry.export(file_type=extension.removeprefix("."))
-    return content.encode() if isinstance(content, str) else bytes(content)
+def _write_mesh(file: IO[bytes], points: Any, levels: dict[int, Any], extension: str) -> None:
+    # trimesh writes OBJ and OFF with a fixed number of decimals, in which a small shape is lost.
+    if extension == ".obj":
+        np.savetxt(file, points, fmt="v %s %s %s")
+        np.savetxt(file, levels[3].T + 1, fmt="f %d %d %d")
+    elif extension == ".off":
+        np.savetxt(file, points, fmt="%s", header=f"OFF\n{len(points)} {levels[3].shape[1]} 0", comments="")
+        np.savetxt(file, levels[3].T, fmt="3 %d %d %d")
+    else:
+        trimesh = require("trimesh", extra="mesh")
+        geometry = trimesh.Trimesh(points, levels[3].T, process=False) if levels else trimesh.PointCloud(points)
+        file.write(geometry.export(file_type=extension.removeprefix(".")))
