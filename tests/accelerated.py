@@ -17,7 +17,7 @@ import pretend
 import torch
 
 import eulerscan as es
-from eulerscan import _devices, analysis, training
+from eulerscan import _devices, analysis, convert, training
 from eulerscan.datasets import Dataset
 from eulerscan.kernels import dispatch
 from eulerscan.nn import FrameAveraging, losses, models
@@ -153,6 +153,12 @@ CALLS = {
     "wect": lambda move, device: wect(move(MESH), move(DIRECTIONS), move(THRESHOLDS), weights=move(POINTS[:, 0]), scale=9.0),
     "Complex": lambda move, device: es.Complex(move(POINTS), [move(EDGES)], batch=move(BATCH)),
     "Complex, unordered batch": lambda move, device: es.Complex(move(POINTS), batch=move(BATCH.flip(0))),
+    "delaunay": lambda move, device: convert.delaunay(move(POINTS)),
+    "alpha complex": lambda move, device: convert.alpha_complex(move(POINTS), 0.5),
+    "alpha filtration": lambda move, device: es.ecc(*convert.alpha_filtration(move(POINTS)), move(THRESHOLDS)),
+    "outline": lambda move, device: convert.from_outline(move(CLOUDS)),
+    "outline, repeated point": lambda move, device: convert.from_outline(move(POINTS[[0, 1, 2, 0]])),
+    "outline, filled": lambda move, device: convert.from_outline(move(POINTS[:3, :2]), filled=True),
     "closure": lambda move, device: es.Complex(move(POINTS), [move(TRIANGLES)], batch=move(BATCH)).closure(),
     "collate": lambda move, device: es.collate([move(GRAPH), move(MESH)]),
     "select": lambda move, device: move(GRAPH)[[1, 0, 1]],

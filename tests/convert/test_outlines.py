@@ -41,6 +41,18 @@ def test_shapes_with_simplices_are_no_outlines():
         from_outline(torch.rand(5, 3), filled=True)
 
 
+def test_a_filled_outline_keeps_its_coordinates():
+    found = from_outline(circle(7), filled=True).points
+    torch.testing.assert_close(found.sort(dim=0).values, circle(7).sort(dim=0).values, rtol=0, atol=0)
+
+
+def test_weights_and_too_few_points_are_named():
+    with pytest.raises(ValueError, match="points must be unweighted"):
+        from_outline(es.Complex(circle(5), weights=[torch.ones(5)]))
+    with pytest.raises(ValueError, match="points must be at least three in each outline to be filled, got 2"):
+        from_outline([circle(5), circle(2)], filled=True)
+
+
 def test_files_of_points_are_read_as_outlines(tmp_path):
     np.savetxt(tmp_path / "a.csv", circle(6).numpy(), delimiter=",")
     np.save(tmp_path / "b.npy", circle(6).numpy())

@@ -79,14 +79,14 @@ def boundary(shapes: list[Polygon]) -> Complex:
     return Complex(points, [torch.from_numpy(np.stack([here, there]))] if len(here) else [])
 
 
-def region(shapes: list[Polygon]) -> Complex:
+def region(shapes: list[Polygon], dtype: torch.dtype | None = None) -> Complex:
     """The filled polygons, triangulated without new vertices."""
     shapely = require("shapely", extra="mesh")
     filled = np.array([shapely.Polygon(polygon.outer, polygon.holes) for polygon in shapes], dtype=object)
     found, owner = shapely.get_coordinates(shapely.constrained_delaunay_triangles(filled), return_index=True)
     corners = np.column_stack([owner, found]).reshape(-1, 4, 3)[:, :3]  # the fourth is the first again
     vertices, triangles = np.unique(corners.reshape(-1, 3), axis=0, return_inverse=True)
-    points = torch.from_numpy(vertices[:, 1:].copy()).to(torch.get_default_dtype())
+    points = torch.from_numpy(vertices[:, 1:].copy()).to(dtype or torch.get_default_dtype())
     columns = torch.from_numpy(triangles.reshape(-1, 3).T.copy())
     return Complex(points, [columns] if columns.numel() else []).closure()
 

@@ -36,7 +36,9 @@ def delaunay(points: Tensor | _Array, *, merge: bool = False) -> Complex:
         Complex(num_complexes=1, dim=2, points=4, simplices=(5 edges, 2 triangles))
     """
     points, cells = _cells(points, merge)
-    return Complex(points, [torch.from_numpy(cells)], dims=[len(cells) - 1]).closure() if len(cells) > 1 else Complex(points)
+    if len(cells) == 1:
+        return Complex(points)
+    return Complex(points, [torch.from_numpy(cells).to(points.device)], dims=[len(cells) - 1]).closure()
 
 
 def alpha_complex(points: Tensor | _Array, alpha: float, *, merge: bool = False) -> Complex:
@@ -62,7 +64,7 @@ def alpha_complex(points: Tensor | _Array, alpha: float, *, merge: bool = False)
         raise ValueError(f"alpha must be a non-negative radius, got {alpha}.")
     points, noise, levels = _alpha_levels(points, merge)
     simplices = [torch.from_numpy(cells[:, values <= alpha * (1 + _SLACK) + noise]) for cells, values in levels]
-    return Complex(points, [level for level in simplices if level.numel()])
+    return Complex(points, [level.to(points.device) for level in simplices if level.numel()])
 
 
 def alpha_filtration(points: Tensor | _Array, *, merge: bool = False) -> Filtration:
@@ -83,7 +85,7 @@ def alpha_filtration(points: Tensor | _Array, *, merge: bool = False) -> Filtrat
         tensor([[[4., 0., 1.]]])
     """
     points, _, levels = _alpha_levels(points, merge)
-    complex = Complex(points, [torch.from_numpy(cells) for cells, _ in levels])
+    complex = Complex(points, [torch.from_numpy(cells).to(points.device) for cells, _ in levels])
     values = [np.zeros(len(points)), *(values for _, values in levels)]
     return Filtration(complex, Values(torch.from_numpy(level).to(points) for level in values))
 
