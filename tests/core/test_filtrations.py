@@ -341,6 +341,16 @@ def test_infinite_values_never_appear_or_are_always_there(scale):
         assert gradient.isfinite().all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("scale", [math.inf, 3.0])
+def test_values_of_half_precision_are_computed_in_float32(scale, dtype):
+    path = es.Complex(torch.zeros(3, 1), [torch.tensor([[0, 1], [1, 2]])])
+    thresholds = torch.tensor([0.0, 1e5, 1e6])  # beyond the largest number of float16
+    for values in (torch.tensor([0.0, 2.0, math.inf]), (torch.tensor([0.0, 0.0, 0.0]), torch.tensor([1.0, math.inf]))):
+        low = [value.to(dtype) for value in values] if isinstance(values, tuple) else values.to(dtype)
+        torch.testing.assert_close(es.ecc(path, low, thresholds, scale=scale), es.ecc(path, values, thresholds, scale=scale))
+
+
 def test_empty_complexes_and_no_filtrations_have_empty_curves():
     empty = es.Complex(torch.zeros(0, 2), num_complexes=3)
     assert es.ecc(empty, torch.zeros(0, 4), torch.zeros(5)).tolist() == torch.zeros(3, 4, 5).tolist()

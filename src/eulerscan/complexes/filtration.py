@@ -38,7 +38,7 @@ class Filtration(NamedTuple):
 
 
 def check_values(values: Any, complex: Complex, name: str, count: int, what: str) -> Tensor:
-    """Values ``[count, T]`` of vertices or cells, given as ``[count]`` or ``[count, T]``. They are not read."""
+    """Values ``[count, T]`` of vertices or cells, given as ``[count]`` or ``[count, T]``, in float32 at least. Not read."""
     values = as_tensor(values, name)
     if not values.is_floating_point():
         raise TypeError(f"{name} must be floating point, got {values.dtype}. Use {name}.float().")
@@ -49,7 +49,8 @@ def check_values(values: Any, complex: Complex, name: str, count: int, what: str
         hint = " Did you pass it transposed?" if transposed else ""
         raise ValueError(f"{name} must have one row a {what}, shape [{count}] or [{count}, T], got {list(values.shape)}.{hint}")
     columns: Tensor = values[:, None] if values.ndim == 1 else values
-    return columns
+    # The largest number of half precision would be a value like others to the kernels.
+    return columns.to(torch.promote_types(columns.dtype, torch.float32))
 
 
 def check_numbers(columns: Tensor, name: str) -> Tensor:
