@@ -14,8 +14,9 @@ from torch.autograd.function import once_differentiable
 from ._validation import check_choice
 from .complexes import Complex, Shape, as_complex
 from .complexes.neighborhoods import Balls, Search, Subcomplexes, check_nodes
-from .complexes.normalize import Normalize, nonzero, segment_max
+from .complexes.normalize import Normalize, largest_norms, nonzero
 from .functional import ecc, ect
+from .kernels.layout import heights_of
 
 MAX_COORDINATES = 1 << 21  # of the neighborhoods that are held at once
 MAX_VALUES = 1 << 24  # of their transforms
@@ -75,7 +76,7 @@ def local_ect(
     searches = [Search(complex, max_vertices=max_vertices, **size) for size in sizes_of(complex, hops, radius, k)]
     most = max(1, MAX_VALUES // max(1, len(directions) * len(thresholds)))
     project = len(directions) < complex.dim and normalize in (None, "vertices")
-    heights = complex.points @ directions.to(empty.dtype).T if project else None
+    heights = heights_of(complex.points, directions.to(empty.dtype), complex.offsets) if project else None
 
     inputs = (complex.points, complex.packed.weights, heights, directions, thresholds, scale)
     recorded = torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
@@ -161,5 +162,5 @@ def normalized_heights(heights: Tensor, part: Complex) -> Tensor:
         values = values - values[first][batch]  # coincident points are exactly zero
         return values - (values.new_zeros(count, values.shape[1]).index_add(0, batch, values) / sizes)[batch]
 
-    norms = torch.linalg.vector_norm(centered(part.points), dim=1)
-    return centered(heights) / nonzero(segment_max(norms, batch, count))[batch, None].to(heights.dtype)
+    norms = largest_norms(centered(part.points), batch, count)
+    return centered(heights) / nonzero(norms)[batch, None].to(heights.dtype)

@@ -180,6 +180,22 @@ def test_very_small_and_very_large_shapes_reach_the_unit_ball(size):
     torch.testing.assert_close(norms.max(), torch.tensor(1.0))
 
 
+@pytest.mark.parametrize("size", [1e-30, 1e20])
+def test_very_small_and_very_large_shapes_have_norms(size):
+    points = (torch.tensor([[3.0, 4.0], [1.0, 0.0], [0.0, 2.0]]) * size).requires_grad_()
+    shapes = es.Complex(points.detach(), batch=torch.tensor([0, 0, 1]), num_complexes=3).with_points(points)
+    norms = shapes.largest_norms()
+    torch.testing.assert_close(norms, torch.tensor([5.0, 2.0, 0.0]) * size)
+    norms.sum().backward()
+    torch.testing.assert_close(points.grad, torch.tensor([[0.6, 0.8], [0.0, 0.0], [0.0, 1.0]]))
+
+
+def test_large_points_of_half_precision_are_centered():
+    pair = es.Complex(torch.tensor([[4e4, 0.0], [-4e4, 0.0]]).half())  # their difference is beyond 65504
+    assert pair.normalized("unit_ball").points.tolist() == [[1, 0], [-1, 0]]
+    assert pair.normalized("center").points.tolist() == [[4e4, 0], [-4e4, 0]]
+
+
 def test_many_points_of_half_precision_are_centered():
     line = es.Complex(torch.arange(2001).half().unsqueeze(1))  # the sum is beyond 65504, the largest number of its kind
     assert line.normalized("center").points[[0, 1000, 2000], 0].tolist() == [-1000, 0, 1000]

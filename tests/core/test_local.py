@@ -291,3 +291,22 @@ def test_a_cloud_has_no_hops_by_default():
 def test_directions_of_each_shape_are_refused():
     with pytest.raises(ValueError, match="directions must be a tensor"):
         es.local_ect(graph(0), torch.rand(40, 4, 2), es.thresholds(3))
+
+
+@pytest.mark.parametrize("normalize", ["vertices", None])
+def test_autocast_does_not_round_heights(normalize):
+    """Projected once, since there are fewer directions than coordinates."""
+    rng = torch.Generator().manual_seed(0)
+    path = es.Complex(torch.rand(20, 5, generator=rng) + 10, [torch.stack([torch.arange(19), torch.arange(1, 20)])])
+    grid = torch.randn(3, 5, generator=rng), es.thresholds(9, 1.0 if normalize else 40.0)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = es.local_ect(path, *grid, normalize=normalize)
+    assert torch.equal(found, es.local_ect(path, *grid, normalize=normalize))
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e20])
+def test_the_units_do_not_matter_to_projected_neighborhoods(size):
+    shape, grid = graph(6, dim=5), (torch.randn(3, 5, generator=torch.Generator().manual_seed(0)), es.thresholds(9))
+    points = shape.points.float()
+    found = es.local_ect(shape.with_points(points * size), *grid, scale=8.0)
+    torch.testing.assert_close(found, es.local_ect(shape.with_points(points), *grid, scale=8.0))

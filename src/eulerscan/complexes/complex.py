@@ -20,7 +20,7 @@ from .._validation import (
 )
 from ..kernels.layout import owners, signs_of, split_simplices, split_weights
 from . import simplices as simplex
-from .normalize import Normalize, normalized, segment_max
+from .normalize import Normalize, largest_norms, normalized
 from .packed import Packed, join, pack, take
 
 Extend = Literal["max", "min", "mean"]
@@ -301,7 +301,7 @@ class Complex:
 
     def largest_norms(self) -> Tensor:
         """``[B]``: norm of the vertex farthest from the origin, 0 for an empty complex."""
-        return segment_max(torch.linalg.vector_norm(self.points, dim=1), self.batch, self.num_complexes)
+        return largest_norms(self.points, self.batch, self.num_complexes)
 
     def with_weights(self, weights: Any, extend: Extend = "max") -> Complex:
         """The same complex with other weights.

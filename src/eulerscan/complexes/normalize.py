@@ -27,16 +27,15 @@ DivideBy = Literal["vertices", "simplices", "peak"]
 def normalized(packed: Packed, batch: Tensor, simplices: Sequence[Tensor], normalize: Normalize) -> Tensor:
     """Coordinates ``[V, dim]``, each complex centered or in the unit ball. Batch and simplices as in :class:`Complex`."""
     check_choice(normalize, "normalize", get_args(Normalize), optional=True)
-    offsets, count = packed.offsets[0], packed.offsets.shape[1] - 1
+    dtype, offsets, count = packed.points.dtype, packed.offsets[0], packed.offsets.shape[1] - 1
+    points = packed.points.to(torch.promote_types(dtype, torch.float32))  # differences in half precision may overflow
     # Relative to one of its own points, a complex of coincident points is exactly zero.
-    points = packed.points - packed.points[offsets[batch]]
+    points = points - points[offsets[batch]]
     centers = centroids(packed._replace(points=points), batch, simplices)
     points = points - centers.to(points.dtype)[batch]
-    if normalize == "center":
-        return points
-    # Twice, since norms of very large or very small coordinates would overflow or vanish.
-    points = points / nonzero(segment_max(points.abs().amax(dim=1), batch, count))[batch, None]
-    return points / nonzero(segment_max(torch.linalg.vector_norm(points, dim=1), batch, count))[batch, None]
+    if normalize != "center":
+        points = points / nonzero(largest_norms(points, batch, count))[batch, None]
+    return points.to(dtype)
 
 
 def centroids(packed: Packed, batch: Tensor, simplices: Sequence[Tensor]) -> Tensor:
@@ -122,6 +121,13 @@ def segment_max(values: Tensor, batch: Tensor, count: int) -> Tensor:
     """``[count]``: the largest of the non-negative values ``[V]`` in each segment, 0 for an empty one."""
     largest: Tensor = values.new_zeros(count).scatter_reduce(0, batch, values, "amax")
     return largest
+
+
+def largest_norms(points: Tensor, batch: Tensor, count: int) -> Tensor:
+    """``[count]``: the largest norm of the points ``[V, dim]`` in each segment, 0 for an empty one."""
+    # Squares of very large or very small coordinates would overflow or vanish. A power of two adds no rounding.
+    size = nonzero(points.detach().abs().amax(dim=1)).log2().floor().exp2()
+    return segment_max(size * torch.linalg.vector_norm(points / size[:, None], dim=1), batch, count)
 
 
 def nonzero(values: Tensor) -> Tensor:
