@@ -27,6 +27,18 @@ def test_a_correct_transform_passes():
         testing.assert_equals_reference(weighted, DIRECTIONS, THRESHOLDS, scale=scale)
 
 
+def test_cells_that_are_not_simplices_pass():
+    corners = torch.tensor([[0.0, 0], [1, 0], [1, 1], [0, 1], [3, 3]], dtype=torch.float64)
+    edges = torch.tensor([[0, 1, 2, 3, 1, 2], [1, 2, 3, 0, 4, 4]])
+    squares = es.Complex(corners, [edges, torch.tensor([[0, 0], [1, 1], [2, 4], [3, 2]])], dims=(1, 2))
+    cells = es.collate([squares, squares.with_points(2 * corners)])
+    directions = directions_for(cells, 4)
+    for normalize in (None, "unit_ball"):
+        testing.assert_order_invariant(lambda shape, how=normalize: transform(shape.normalized(how), directions), cells)
+    for scale in (9.0, float("inf")):
+        testing.assert_equals_reference(cells, directions, THRESHOLDS, scale=scale)
+
+
 def test_any_shape_is_accepted():
     layer = es.ECTLayer(2)
     testing.assert_order_invariant(layer, torch.rand(3, 9, 2))

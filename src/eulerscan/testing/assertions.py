@@ -139,7 +139,7 @@ def assert_equals_reference(
 
 
 def _dense(complex: Complex, directions: Tensor, thresholds: Tensor, *, scale: Tensor) -> Tensor:
-    layout = (complex.packed.simplices, complex.offsets, complex.rows)
+    layout = (complex.packed.simplices, complex.offsets, complex.rows, complex.packed.dims)
     return reference.ect(complex.points, directions, thresholds, scale, complex.packed.weights, *layout)
 
 
@@ -170,7 +170,7 @@ def _assert_close(message: str, got: Tensor, expected: Tensor, rtol: float | Non
 
 
 def shuffle(complex: Complex, *, generator: torch.Generator | None = None) -> tuple[Complex, Tensor]:
-    """Permute complexes, vertices and simplices. Returns the result, and the original index ``[B]`` of each complex."""
+    """Permute complexes, vertices and cells. Returns the result, and the original index ``[B]`` of each complex."""
 
     def permutation(n: int) -> Tensor:
         return torch.randperm(n, generator=generator)
@@ -183,11 +183,13 @@ def shuffle(complex: Complex, *, generator: torch.Generator | None = None) -> tu
         inverse = torch.empty_like(vertices)
         inverse[vertices] = torch.arange(len(vertices))
         columns = [permutation(s.shape[1]) for s in one.simplices]
-        simplices = [
-            inverse[s.long()][permutation(len(s))][:, column] for s, column in zip(one.simplices, columns, strict=True)
-        ]
+        simplices = []
+        for s, column, (dim, rows) in zip(one.simplices, columns, one.packed.kinds, strict=True):
+            # Vertices of other cells stay in place: those of a polygon are listed around its boundary.
+            corners = permutation(rows) if rows == dim + 1 else torch.arange(rows)
+            simplices.append(inverse[s.long()][corners][:, column])
         weights = one.weights
         if weights is not None:
             weights = tuple(w[p] for w, p in zip(weights, (vertices, *columns), strict=True))
-        parts.append(Complex(one.points[vertices], simplices, weights=weights, num_complexes=1))
+        parts.append(Complex(one.points[vertices], simplices, dims=one.dims, weights=weights, num_complexes=1))
     return collate(parts) if parts else complex, order
