@@ -67,8 +67,17 @@ def test_what_cannot_be_written_is_named_as_it_was_given(tmp_path):
     assert caught.value.filename == str(path)
 
 
+@pytest.mark.parametrize("name", [f"part-{'x' * 246}.txt", "\U0001d4d4" * 63], ids=["ascii", "multibyte"])
+def test_long_names_can_be_written(name, tmp_path):
+    with replacing(tmp_path / name) as partial:
+        assert [partial] == list(tmp_path.glob(".*.partial"))
+        assert partial.match(".part-*.partial") == name.startswith("part-")
+        partial.write_text("all of it")
+    assert (tmp_path / name).read_text() == "all of it"
+
+
 def test_where_nothing_can_be_written_the_writer_is_not_asked(tmp_path):
-    path = tmp_path / f"{'x' * 240}.txt"  # too long with what is added to it
+    path = tmp_path / f"{'x' * 252}.txt"  # too long for a file system
 
     def fail():
         with replacing(path):

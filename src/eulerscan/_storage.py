@@ -26,8 +26,11 @@ def replacing(path: Path) -> Iterator[Path]:
     last one wins. Permissions are those of any new file, whatever the block does to the temporary one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
+    # A name has at most 255 bytes, and a character at most four.
+    partial = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex}.partial")
     with naming(path, partial):
+        with suppress(FileNotFoundError):
+            path.lstat()  # raises if the name is too long, which that of the temporary file is not
         file = partial.open("xb")  # raises an OSError if the folder is not writable; libraries may raise anything
         try:
             mode = os.fstat(file.fileno()).st_mode & 0o777
