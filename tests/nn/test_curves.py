@@ -54,6 +54,12 @@ def test_channels_and_gradients():
     assert sum("layer." in name for name in one.state_dict()) == 3  # not a second time in the head
 
 
+def test_a_batch_of_one_with_one_value_a_channel_can_be_trained():
+    one = ECTCurves(es.ECTLayer(2, 1, 8), 2).train()
+    one(torch.rand(1, 9, 2)).sum().backward()
+    assert one.layer.weight.grad.isfinite().all()
+
+
 def test_too_few_thresholds_are_named():
     with pytest.raises(ValueError, match="at least 8 thresholds for 3 convolutions, got 7"):
         ECTCurves(es.ECTLayer(2, 8, 7), 3)

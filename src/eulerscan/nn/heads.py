@@ -48,12 +48,12 @@ def check_rings(num_rings: int, num_directions: int) -> None:
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch normalization that uses its running statistics for a batch of one, which has no variance."""
+    """Batch normalization of ``[B, C, ...]``, by running statistics where a channel has one value and so no variance."""
 
     def forward(self, values: Tensor) -> Tensor:
-        if self.training and len(values) < 2:
+        if self.training and values.numel() <= values.shape[1]:
             return nn.functional.batch_norm(values, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
-        return super().forward(values)
+        return super().forward(values.flatten(2) if values.ndim > 3 else values).view_as(values)
 
 
 class ConcatenateChannels(nn.Module):

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..heads import check_sizes, halved, linear_blocks
+from ..heads import BatchNorm, check_sizes, halved, linear_blocks
 from ..layers import ECTLayer
 from .classifier import Classifier, Preset
 
@@ -53,14 +53,14 @@ class ECTCurves(Classifier):
         check_sizes(channels=channels, hidden=hidden)
         width = halved(layer.config.num_thresholds, len(channels))
         inputs = 2 * layer.num_channels
-        blocks: list[nn.Module] = [CurveChannels(), nn.BatchNorm2d(inputs)]
+        blocks: list[nn.Module] = [CurveChannels(), BatchNorm(inputs)]
         if directed:
             blocks.append(DirectionChannels(layer))
             inputs += layer.dim
         for before, after in itertools.pairwise((inputs, *channels)):
             # A stride of 2, since pooling instead would take three times as long.
             convolution = nn.Conv2d(before, after, (1, KERNEL), stride=(1, 2), padding=(0, KERNEL // 2 - 1), bias=False)
-            blocks += [convolution, nn.BatchNorm2d(after), nn.ReLU()]
+            blocks += [convolution, BatchNorm(after), nn.ReLU()]
         sizes = (3 * channels[-1] * width, *hidden)
         classify = [nn.Dropout(dropout), *linear_blocks(sizes, dropout, batch_norm=True), nn.Linear(sizes[-1], num_classes)]
         super().__init__(layer, nn.Sequential(*blocks, DirectionStatistics(), *classify))
