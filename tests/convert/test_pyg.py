@@ -127,6 +127,7 @@ def test_a_complex_in_float64_stays_so():
 @pytest.mark.parametrize(
     ("complex", "text"),
     [
+        (es.Complex(torch.rand(0, 2), num_complexes=0), "complex must hold at least one.*got .*num_complexes=0"),
         (es.Complex(torch.rand(2, 2), weights=[torch.ones(2)]), "complex must be unweighted"),
         (es.Complex(torch.rand(5, 4), [torch.arange(5)[:, None]]), "complex must have .*got 4-simplices"),
     ],

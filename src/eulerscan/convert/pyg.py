@@ -67,6 +67,8 @@ def to_pyg(complex: Complex) -> Any:
     >>> to_pyg(Complex(torch.rand(3, 2), [torch.tensor([[0, 1], [1, 2]])]))
     Data(edge_index=[2, 4], pos=[3, 2])
     """
+    if not complex.num_complexes:
+        raise ValueError(f"complex must hold at least one shape, as a Batch of PyG does, got {complex!r}.")
     if complex.weights is not None:
         raise ValueError("complex must be unweighted: PyG has no attribute for the weights of vertices and simplices.")
     if not complex.is_simplicial:
