@@ -379,7 +379,7 @@ for label, change in {
     "config.json data": lambda values: values.update(data={"folder": 1}),
     "config.json unknown": lambda values: values["model"].update(depth=3),
 }.items():
-    case(label, "result" if label.endswith("unchanged") else "error", read=runs.load)(run(change))
+    case(label, "result" if label.endswith("unchanged") else "error", read=runs.load_run)(run(change))
 
 
 def memory(field: str) -> float:

@@ -46,7 +46,7 @@ def test_a_machine_without_a_place_for_the_cache_compiles_all_the_same():
         import numba
         from numba.core.caching import CacheImpl
         CacheImpl._locator_classes = []  # nowhere to write
-        import torch, eulerscan as es
-        print(es.ect(torch.zeros(3, 2), es.directions.circle(1), es.thresholds(1)).item())
+        from eulerscan.kernels.cpu.jit import cached
+        print(cached(lambda x: x + 1)(2))
     """
-    assert run(code) == "3.0"
+    assert run(code) == "3"

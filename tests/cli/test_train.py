@@ -24,7 +24,7 @@ from eulerscan.cli.predict import _unfit
 from eulerscan.datasets import Dataset
 from eulerscan.io import read
 from eulerscan.training.choice import Choice
-from eulerscan.training.runs import load
+from eulerscan.training.runs import load_run
 
 TINY = ["--model", "mlp", "--num-directions", "6", "--num-thresholds", "8", "--hidden", "12"]
 
@@ -93,7 +93,7 @@ def test_budgets_that_cannot_be(run, budget, message, tmp_path):
 
 
 def test_every_channel_is_plotted(run, tmp_path):
-    command = ["train", "manifolds", "--data", "num_shapes=12", "num_points=40", *TINY, "--epochs", 1, "--plots"]
+    command = ["train", "manifolds", "--data", "num_shapes=8", "num_points=20", *TINY, "--epochs", 1, "--plots"]
     heights = []
     for options in ([], ["--max-dim", 2]):
         output = tmp_path / str(len(options))
@@ -108,7 +108,7 @@ def test_predictions_for_files_equal_those_in_memory(run, folder, trained, tmp_p
     run("predict", trained / "seed-0", folder, "--output", table)
     rows = list(csv.DictReader(table.read_text().splitlines()))
     assert len(rows) == 20
-    model, _ = load(trained / "seed-0")
+    model, _ = load_run(trained / "seed-0")
     for row in rows:
         with torch.no_grad():
             probabilities = model(read(row["file"])).softmax(dim=1)[0]
@@ -209,7 +209,7 @@ def test_shapes_with_larger_simplices_than_the_model_knows_are_skipped(run, fold
 def test_shapes_with_weights_are_skipped_by_a_model_on_joint_features(run, folder, tmp_path):
     options = ("--model", "svm", "--joint", "--num-directions", 8, "--num-thresholds", 8)
     run("train", "--folder", folder, *options, "--output", tmp_path / "run")
-    _, config = load(tmp_path / "run" / "seed-0")
+    _, config = load_run(tmp_path / "run" / "seed-0")
     edge = torch.tensor([[0], [1]])
     for weights, reason in ((None, None), ([torch.ones(2), torch.ones(1)], "weights")):
         found = _unfit(es.Complex(torch.rand(2, 3), [edge], weights=weights), config)

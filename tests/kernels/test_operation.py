@@ -46,7 +46,7 @@ def test_a_model_compiles_without_a_break(dynamic):
 
     model = Model()
     compiled = torch.compile(model, fullgraph=True, dynamic=dynamic)
-    for size in (7, 11):
+    for size in (7, 11) if dynamic is None else (7,):  # every size is compiled by itself if it is not dynamic
         complexes = [random_complex(np.random.default_rng(s), num_points=size + s, dtype=torch.float32) for s in range(3)]
         batch = es.collate(complexes)
         for shape in (batch, torch.rand(2, size, 2)):

@@ -25,7 +25,7 @@ def clouds(count=12, dim=3, num_points=40):
 def trained(model, shapes):
     """After a few steps, so that the statistics of batch normalization are those of the shapes."""
     labels, optimizer = torch.arange(len(shapes)) % 2, torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for _ in range(20):
+    for _ in range(8):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(shapes), labels).backward()
         optimizer.step()

@@ -11,7 +11,7 @@ from eulerscan import Complex, collate, datasets
 from eulerscan._storage import locked
 from eulerscan.nn.models import MODELS
 from eulerscan.training import EnsembleConfig, ModelConfig, RunConfig, TrainingConfig, evaluate
-from eulerscan.training.runs import load, start
+from eulerscan.training.runs import load_run, start
 
 SMALL = ModelConfig(model="mlp", num_directions=4, num_thresholds=5, hidden=(6,))
 
@@ -44,7 +44,7 @@ def test_a_run_is_read_back_as_it_was(tmp_path, config, data):
         "result.json",
         "training.safetensors",
     ]
-    model, read = load(tmp_path / "run")
+    model, read = load_run(tmp_path / "run")
     assert read == config
     assert not model.training
     scores = evaluate(model, data, "test")
@@ -126,7 +126,7 @@ def tamper_config(folder, **changes):
 def test_a_damaged_run_is_named(finished, damage, error, text):
     damage(finished)
     with pytest.raises(error, match=text):
-        load(finished)
+        load_run(finished)
 
 
 @pytest.mark.parametrize(
@@ -149,12 +149,12 @@ def test_a_damaged_configuration_of_an_ensemble_is_named(tmp_path, config, chang
     assert RunConfig.read(tmp_path / "config.json").model == model
     tamper_config(tmp_path, model=asdict(model) | changes)
     with pytest.raises(ValueError, match=text):
-        load(tmp_path)
+        load_run(tmp_path)
 
 
 def test_no_run_at_all(tmp_path):
     with pytest.raises(FileNotFoundError, match="is not a folder"):
-        load(tmp_path / "nowhere")
+        load_run(tmp_path / "nowhere")
 
 
 def test_the_first_weights_follow_from_the_seed_alone():
@@ -185,7 +185,7 @@ def test_a_model_that_cannot_be_built_removes_nothing(finished, config, data):
     wrong = replace(config, model=ModelConfig(model="cnn", num_directions=3))
     with pytest.raises(ValueError, match="layer must have more directions"):
         start(finished, wrong, data, overwrite=True, progress=False)
-    assert load(finished)[1] == config
+    assert load_run(finished)[1] == config
 
 
 def test_weights_of_other_programs_are_not_overwritten(tmp_path, config, data):
@@ -223,7 +223,7 @@ def test_weights_may_be_read_by_whom_the_other_files_may(finished):
 def test_a_damaged_result_is_named(finished, text):
     (finished / "result.json").write_text(text)
     with pytest.raises(ValueError, match=r"result.json is damaged"):
-        load(finished)
+        load_run(finished)
 
 
 def test_a_checkpoint_without_optimizer_state_is_not_resumed(finished, config, data):
@@ -283,5 +283,5 @@ def test_a_run_killed_while_members_of_an_ensemble_are_removed_can_begin_again(t
         with pytest.raises(KeyboardInterrupt):
             start(tmp_path, other, data, overwrite=True, progress=False)
     start(tmp_path, other, data, overwrite=True, progress=False)
-    assert load(tmp_path)[1] == other
+    assert load_run(tmp_path)[1] == other
     assert not (tmp_path / "choice.json").exists()  # of another choice

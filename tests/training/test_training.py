@@ -12,7 +12,7 @@ import torch
 
 import eulerscan as es
 from eulerscan.datasets import Dataset
-from eulerscan.nn.models import ECTMLP
+from eulerscan.nn.models import ECTMLP, ECTSVM
 from eulerscan.training import Augmentation, TrainingConfig, evaluate, train
 from eulerscan.training.loop import _class_weights, _learning_rate, _order
 from eulerscan.training.rng import generator as generator_of
@@ -393,3 +393,12 @@ def test_a_model_without_parameters_is_evaluated_and_stays_in_its_mode():
     with pytest.raises(InterruptedError):
         evaluate(constant, data, "test", batch_size=2, on_batch=stop)
     assert constant.training
+
+
+@pytest.mark.parametrize("make", [lambda layer: ECTMLP(layer, 2, dropout=0.9), lambda layer: ECTSVM(layer, 2)])
+def test_a_trained_model_is_in_evaluation_mode(make):
+    """Its predictions are those that ``evaluate`` scores, without dropout."""
+    made, data = make(es.ECTLayer(2, 5, 6, normalize="unit_ball")), polygons()
+    train(made, data, QUICK, progress=False)
+    assert not any(module.training for module in made.modules())
+    assert torch.equal(made(data.shapes), made(data.shapes))

@@ -23,7 +23,7 @@ from ..io import Failure, read_all
 from ..io.walk import name_of
 from ..training.config import RunConfig
 from ..training.loop import evaluate as score
-from ..training.runs import load
+from ..training.runs import load_run
 from .options import Files, Maybe, MaybeOutput, Overwrite, Run, check_output, find_files, print_failures
 
 BATCH_SIZE = 256
@@ -61,7 +61,7 @@ def evaluate(
         cache: Keep the shapes in the cache folder, from where the next command loads them.
     """
     check_output(output, overwrite)
-    model, config = load(run)
+    model, config = load_run(run)
     if folder is None:
         if table is not None or label is not None:
             raise ValueError("--table and --label need another folder: the run knows the classes of its own data.")
@@ -160,7 +160,7 @@ def predict(
         cache: Keep the shapes in the cache folder, from where the next command loads them.
     """
     check_output(output, overwrite)
-    model, config = load(run)
+    model, config = load_run(run)
     options = config.data["options"] if "folder" in config.data else {}
     listing = find_files(files)
     paths, failures = listing.paths, listing.path_failures

@@ -21,10 +21,10 @@ _NOTES = {
         "accuracy is the published one.",
         "The paper's seconds per epoch are from GPUs: an RTX 3070 Ti for its own rows, a GTX 1080 Ti for the others. Ours are "
         "from the CPU below.",
-        "Graphs are augmented (rotated and jittered) and trained for 40 epochs; *ECT+MLP, meshes* and WECT are not augmented and "
-        "trained for 30.",
-        "*Graphs, rings* and *ECT+CNN, meshes* go beyond the paper: three convolutions along rings of directions around the axis "
-        "of intensity, or along the circle; batch normalization; 12 epochs of rotated and squeezed digits.",
+        "Graphs are augmented (rotated and jittered) and trained for 40 epochs; *ECT+MLP, meshes* and WECT are not augmented "
+        "and trained for 30.",
+        "*Graphs, rings* and *ECT+CNN, meshes* go beyond the paper: three convolutions along rings of directions around the "
+        "axis of intensity, or along the circle; batch normalization; 12 epochs of rotated and squeezed digits.",
     ),
     "small-graphs": (
         "Isomorphic duplicates of molecules are removed (276, 237 and 578 graphs remain), as in the paper's code; rows *with "

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..complexes.simplices import NAMES
 from ..datasets import Dataset
 from ..nn.layers import ECTLayer
-from ..training.runs import load
+from ..training.runs import load_run
 from .figures import CATEGORICAL, figure, new_axes, save, short_label
 from .shapes import draw_grid, guess_up, plot_shape
 from .transforms import EULER, color_limits, plot_directions, plot_transform
@@ -31,7 +31,7 @@ MAX_PAIRS = 20  # of confused classes in the list beside a matrix
 @torch.no_grad()
 def draw_run(folder: Path, dataset: Dataset) -> None:
     """Plot training curves, confusion matrix, directions and the transforms of a few shapes, in the folder of the run."""
-    model, config = load(folder)
+    model, config = load_run(folder)
     history = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     figures = {"confusion": draw_confusion(torch.tensor(result["confusion"]), config.classes)}

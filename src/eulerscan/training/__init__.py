@@ -9,6 +9,7 @@ from .choice import auto
 from .config import EnsembleConfig, ModelConfig, RunConfig, TrainingConfig
 from .loop import Trained, evaluate, predict, train
 from .metrics import Metrics
+from .runs import load_run
 
 __all__ = [
     "Augmentation",
@@ -20,6 +21,7 @@ __all__ = [
     "TrainingConfig",
     "auto",
     "evaluate",
+    "load_run",
     "predict",
     "train",
 ]

@@ -23,7 +23,7 @@ from . import distributed
 from .checkpoints import Epoch
 from .config import EnsembleConfig, ModelConfig, RunConfig, TrainingConfig
 from .loop import predict, train
-from .runs import check_folder, load, start
+from .runs import check_folder, load_run, start
 
 LARGEST_SVM = 8000  # training shapes; time and memory of an SVM grow with their square
 STEPS = 2000  # of a network, roughly
@@ -160,7 +160,7 @@ def choose(
         config = RunConfig.of(dataset, source, candidate.model, candidate.training)
         report = None if on_epoch is None else functools.partial(on_epoch, place)
         start(place, config, dataset, resume=resume or not overwrite, overwrite=overwrite, on_epoch=report, device=device)
-        model = load(place)[0].to(device or distributed.device())
+        model = load_run(place)[0].to(device or distributed.device())
         for split, found in logits.items():
             found[candidate.name] = predict(model, dataset, split, num_points=candidate.training.num_points)
         trained.append(candidate)
@@ -198,8 +198,8 @@ def auto(
 
     Example:
         >>> from eulerscan.datasets import load
-        >>> shapes = load("manifolds", num_shapes=20, num_points=40)
-        >>> model = auto(shapes, training=TrainingConfig(epochs=2), progress=False)
+        >>> shapes = load("manifolds", num_shapes=12, num_points=40)
+        >>> model = auto(shapes, ModelConfig(num_directions=16), TrainingConfig(epochs=2), progress=False)
         >>> model(torch.rand(2, 40, 3)).shape
         torch.Size([2, 4])
     """

@@ -35,7 +35,7 @@ MOST_FIXED = 2**28  # entries of transforms that are computed once: 1 GB
 
 @dataclass(frozen=True)
 class Trained:
-    """The result of training. The model that was passed holds the weights of the best epoch.
+    """The result of training. The model that was passed holds the weights of the best epoch, and is in evaluation mode.
 
     Attributes:
         history: Metrics of each epoch: losses, validation scores, learning rate, seconds.
@@ -60,7 +60,8 @@ def train(
     on_epoch: Callable[[Epoch], None] | None = None,
     progress: bool = True,
 ) -> Trained:
-    """Train ``model`` on the training split, and load the weights of the epoch that ``select_by`` selects.
+    """Train ``model`` on the training split, load the weights of the epoch that ``select_by`` selects, and leave the model in
+    evaluation mode.
 
     Processes started by ``torchrun`` train together: each batch is divided between them. Batch normalization then uses the
     statistics of the share of each process.
@@ -109,6 +110,7 @@ def train(
     finally:
         bar.close()
     checkpoints.restore_best()
+    model.eval()
     return Trained(history, best_epoch)
 
 
@@ -195,6 +197,7 @@ def _finished(model: nn.Module, dataset: Dataset, config: TrainingConfig, folder
         save_model(model, folder / "model.safetensors")
         (folder / "metrics.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
     distributed.barrier()
+    model.eval()
     return Trained([record], 1)
 
 

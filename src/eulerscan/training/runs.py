@@ -83,8 +83,9 @@ def start(
         return result
 
 
-def load(folder: Path) -> tuple[Classifier | Ensemble, RunConfig]:
+def load_run(folder: str | Path) -> tuple[Classifier | Ensemble, RunConfig]:
     """The trained model of a run, in evaluation mode, and its configuration."""
+    folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is not a folder. A run is a folder that `eulerscan train` wrote.")
     config = RunConfig.read(folder / "config.json")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -143,6 +144,7 @@ class PairwiseSVM(nn.Module):
         for name, initial in frozen.items():
             self.register_parameter(name, nn.Parameter(initial, requires_grad=False))
         self.resize(0)
+        self.register_load_state_dict_pre_hook(_make_room)
 
     def resize(self, num_support: int) -> None:
         like, pairs = self.intercepts, len(self.intercepts)
@@ -196,6 +198,12 @@ class PairwiseSVM(nn.Module):
         votes = empty.index_add(1, first, won).index_add(1, second, 1 - won)
         margin = empty.index_add(1, first, decisions).index_add(1, second, -decisions)
         return votes + margin / (3 * (margin.abs() + 1))
+
+
+def _make_room(module: PairwiseSVM, state: Mapping[str, Tensor], prefix: str, *_: Any) -> None:
+    """Resize an SVM to the state dict that is loaded: its number of support vectors is known only after fitting."""
+    if (support := state.get(f"{prefix}support")) is not None:
+        module.resize(len(support))
 
 
 def _spectrum(curves: Tensor, directions: Tensor) -> Tensor:
