@@ -102,7 +102,7 @@ def test_simplices_that_cross_complexes_are_named():
         (torch.tensor([0, 0, 0, -1, 0, 0]), None, IndexError, "batch must hold numbers from 0.*got -1"),
         (torch.tensor([0, 0, 0, 5, 0, 0]), 3, IndexError, "num_complexes - 1 = 2, got 5"),
         (None, 0, ValueError, "num_complexes must be at least 1, since there are 6 points, got 0"),
-        (None, -1, ValueError, "num_complexes must not be negative, got -1"),
+        (None, -1, ValueError, "num_complexes must be at least 0, got -1"),
         (None, 2.0, TypeError, "num_complexes must be an int, got float"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,13 +17,20 @@ from ._torch_internals import is_vmapped
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
+def integer(n: int, name: str, *, least: int) -> int:
+    """A whole number of Python or NumPy, as an int. A bool is none, though Python says so."""
+    try:
+        number = operator.index(None if isinstance(n, bool) else n)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} must be an int, got {type(n).__name__}.") from None
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {number}.")
+    return number
+
+
 def positive(n: int, name: str) -> int:
-    """A count, at least 1."""
-    if isinstance(n, bool) or not isinstance(n, int):
-        raise TypeError(f"{name} must be an int, got {type(n).__name__}.")
-    if n < 1:
-        raise ValueError(f"{name} must be at least 1, got {n}.")
-    return n
+    """A count, at least 1, as an int."""
+    return integer(n, name, least=1)
 
 
 def check_bool(value: bool, name: str) -> None:
@@ -85,8 +93,7 @@ def check_points(points: Tensor, *, values: bool = True) -> None:
 
 def check_batch(batch: Tensor | None, num_complexes: int | None, points: Tensor) -> tuple[Tensor, int]:
     """``batch`` in int64, and the number of complexes."""
-    if num_complexes is not None and (isinstance(num_complexes, bool) or not isinstance(num_complexes, int)):
-        raise TypeError(f"num_complexes must be an int, got {type(num_complexes).__name__}.")
+    num_complexes = None if num_complexes is None else integer(num_complexes, "num_complexes", least=0)
     if batch is None:
         batch = torch.zeros(len(points), dtype=torch.int64, device=points.device)
         num_complexes = 1 if num_complexes is None else num_complexes
@@ -96,8 +103,6 @@ def check_batch(batch: Tensor | None, num_complexes: int | None, points: Tensor)
             raise ValueError(f"batch must have one entry per point, shape [{len(points)}], got {list(batch.shape)}.")
     low, high = (int(batch.min()), int(batch.max())) if len(batch) else (0, -1)
     num_complexes = high + 1 if num_complexes is None else num_complexes
-    if num_complexes < 0:
-        raise ValueError(f"num_complexes must not be negative, got {num_complexes}.")
     if num_complexes == 0 and len(points):
         raise ValueError(f"num_complexes must be at least 1, since there are {len(points)} points, got 0.")
     if low < 0 or high >= num_complexes:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from numbers import Real
 from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
 from . import directions as spheres
-from ._validation import check_choice, check_radius, positive
+from ._validation import check_choice, check_radius, integer, positive
 from .complexes import Complex, Shape, as_complex
 from .complexes.normalize import DivideBy, Normalize, divided
 from .grid import MARGIN, radius_of
@@ -56,28 +57,33 @@ class ECTConfig:
     max_dim: int | None = None
 
     def __post_init__(self) -> None:
-        positive(self.num_directions, "num_directions")
-        positive(self.num_thresholds, "num_thresholds")
         check_radius(self.radius, optional=True)
-        if isinstance(self.scale, bool) or not isinstance(self.scale, float | int):
+        if isinstance(self.scale, bool) or not isinstance(self.scale, Real | float | int):
             raise TypeError(f"scale must be a number, got {type(self.scale).__name__}.")
         if not self.scale > 0:  # NaN too
             raise ValueError(f"scale must be positive, got {self.scale}.")
         check_choice(self.variant, "variant", get_args(Variant))
         check_choice(self.normalize, "normalize", get_args(Normalize), optional=True)
         check_choice(self.divide_by, "divide_by", get_args(DivideBy), optional=True)
-        if self.max_dim is not None:
-            if isinstance(self.max_dim, bool) or not isinstance(self.max_dim, int):
-                raise TypeError(f"max_dim must be an int, got {type(self.max_dim).__name__}.")
-            if self.max_dim < 0:
-                raise ValueError(f"max_dim must be at least 0, got {self.max_dim}.")
-            if self.variant != "channels":
-                raise ValueError(f"max_dim must be None unless variant is 'channels', got {self.max_dim}.")
+        if self.max_dim is not None and self.variant != "channels":
+            raise ValueError(f"max_dim must be None unless variant is 'channels', got {self.max_dim}.")
+        vars(self).update(  # numbers of Python in place of NumPy's, which JSON does not know
+            num_directions=positive(self.num_directions, "num_directions"),
+            num_thresholds=positive(self.num_thresholds, "num_thresholds"),
+            radius=None if self.radius is None else float(self.radius),
+            scale=float(self.scale),
+            max_dim=None if self.max_dim is None else integer(self.max_dim, "max_dim", least=0),
+        )
+
+    @property
+    def in_unit_ball(self) -> bool:
+        """Whether shapes are scaled to largest norm 1."""
+        return self.normalize in ("unit_ball", "vertices")
 
     @property
     def largest_height(self) -> float:
         """The radius, or its default."""
-        if self.radius is None and self.normalize not in ("unit_ball", "vertices"):
+        if self.radius is None and not self.in_unit_ball:
             raise ValueError(
                 f"radius must be given with normalize={self.normalize!r}: a little more than the largest norm of the shapes. "
                 "`eulerscan advise` suggests one."
@@ -88,6 +94,8 @@ class ECTConfig:
         """The same with the radius that these shapes need once normalized, unless it is given."""
         if self.radius is not None:
             return self
+        if self.in_unit_ball:
+            return replace(self, radius=self.largest_height)
         return replace(self, radius=radius_of(*(complex.normalized(self.normalize) for complex in complexes)))
 
     def directions(self, dim: int) -> Tensor:
@@ -138,7 +146,7 @@ class ECTConfig:
     def num_beyond(self, complex: Complex) -> int:
         """Number of shapes that reach beyond the radius, where no threshold sees them."""
         radius = self.largest_height
-        if self.normalize == "unit_ball" and radius >= 1:
+        if self.in_unit_ball and radius >= 1:
             return 0
         return int((complex.normalized(self.normalize).largest_norms() > radius).sum())
 

@@ -62,7 +62,7 @@ def ect(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float | 
     """
     complex = shape if isinstance(shape, Complex) else as_complex(shape)
     points, offsets, rows, simplices, weights, dims = complex.packed
-    _check_grid(points, directions, thresholds, offsets)
+    check_grid(points, directions, thresholds, offsets)
     _warn_of_missing_faces(complex)
     dtypes = (points.dtype, directions.dtype, thresholds.dtype)
     dtype = torch.float64 if torch.float64 in dtypes else torch.float32
@@ -216,7 +216,7 @@ def critical(shape: Shape, directions: Tensor) -> Critical:
     """
     complex = shape if isinstance(shape, Complex) else as_complex(shape)
     points, offsets, rows, simplices, weights, dims = complex.packed
-    _check_grid(points, directions, points.new_empty(0), offsets)
+    check_grid(points, directions, points.new_empty(0), offsets)
     _warn_of_missing_faces(complex)
     dtype = torch.float64 if torch.float64 in (points.dtype, directions.dtype) else torch.float32
     points, directions = points.detach().to(dtype), directions.detach().to(dtype)
@@ -238,7 +238,8 @@ def critical(shape: Shape, directions: Tensor) -> Critical:
     )
 
 
-def _check_grid(points: Tensor, directions: Tensor, thresholds: Tensor, offsets: Tensor) -> None:
+def check_grid(points: Tensor, directions: Tensor, thresholds: Tensor, offsets: Tensor) -> None:
+    """Directions and thresholds for these points. Their values are not read."""
     _check_floats("directions", directions, "[T, dim]", points.device)
     _check_thresholds(thresholds, points.device)
     shape, dim = directions.shape, points.shape[1]

@@ -24,7 +24,7 @@ def thresholds(
     >>> thresholds(5, radius=1.0)
     tensor([-1.0000, -0.5000,  0.0000,  0.5000,  1.0000])
     """
-    positive(n, "n")
+    n = positive(n, "n")
     check_radius(radius)
     steps = 2 * torch.arange(n, dtype=torch.float64) - (n - 1)
     # Moved last: not every device has float64.

@@ -129,8 +129,8 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
     def fit(self, X: Any, y: Any = None) -> ECTTransformer:  # noqa: N803
         """Learn the dimension of space and, if left to the data, the radius and the number of channels."""
         config = ECTConfig(
-            num_directions=_integer(self.num_directions, "num_directions"),
-            num_thresholds=_integer(self.num_thresholds, "num_thresholds"),
+            num_directions=self.num_directions,
+            num_thresholds=self.num_thresholds,
             scale=math.inf if self.scale is None else self.scale,
             variant=self.variant,
             derivative=self.derivative,
@@ -200,7 +200,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         """The shapes as something that can be sliced."""
         if self.dim is not None:
             matrix = _validation.validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
-            dim = _integer(self.dim, "dim")
+            dim = positive(self.dim, "dim")
             if matrix.shape[1] % dim:
                 raise ValueError(f"X must have rows of points in dimension {dim}, got {matrix.shape[1]} features.")
             return matrix.reshape(len(matrix), -1, dim)
@@ -292,8 +292,3 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         tags.input_tags.three_d_array = self.dim is None
         tags.transformer_tags.preserves_dtype = [self.dtype]
         return tags
-
-
-def _integer(number: Any, name: str) -> int:
-    """An int; parameter grids made by NumPy have integers of NumPy."""
-    return positive(int(number) if isinstance(number, np.integer) else number, name)

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from ._devices import double
+from ._validation import integer
 from .complexes import Complex, Shape, as_complex
 from .complexes.complex import Extend
-from .functional import downward, ect
+from .functional import check_grid, downward, ect
 from .harmonics import coefficients, degrees
 
 Variant = Literal["ect", "sect", "superlevel", "channels"]
@@ -105,12 +106,9 @@ def superlevel(shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: f
         >>> superlevel(torch.tensor([[0.], [1.]]), torch.tensor([[1.]]), torch.tensor([0., 0.5, 1., 2.]))
         tensor([[[2., 1., 1., 0.]]])
     """
-    for name, tensor in (("directions", directions), ("thresholds", thresholds)):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}.")
-    if thresholds.ndim != 1:
-        raise ValueError(f"thresholds must have shape [H], got {list(thresholds.shape)}.")
-    return ect(shape, -directions, downward(thresholds), scale=scale).flip(-1)
+    complex = as_complex(shape)
+    check_grid(complex.points, directions, thresholds, complex.offsets)  # before they are negated
+    return ect(complex, -directions, downward(thresholds), scale=scale).flip(-1)
 
 
 def derivative(transform: Tensor) -> Tensor:
@@ -233,12 +231,10 @@ def channels(
                  [[0., 1.]]]])
     """
     complex = as_complex(shape)
-    if not isinstance(max_dim, int | None) or isinstance(max_dim, bool):
-        raise TypeError(f"max_dim must be an int, got {type(max_dim).__name__}.")
     largest = complex.max_dim
-    if max_dim is not None and max_dim < largest:
+    last = max((0, *complex.dims)) if max_dim is None else integer(max_dim, "max_dim", least=0)
+    if last < largest:
         raise ValueError(f"max_dim must be at least {largest}, since the shape has {largest}-simplices, got {max_dim}.")
-    last = max((0, *complex.dims)) if max_dim is None else max_dim
     found = ect(_only(complex, 0), directions, thresholds, scale=scale)
     levels = [found, *[torch.zeros_like(found)] * last]
     for level, dim in enumerate(complex.dims, start=1):  # cells of one dimension may have several levels

@@ -5,6 +5,7 @@ import json
 import math
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 import torch
 from drawing import random_complex
@@ -56,6 +57,9 @@ def test_the_radius_is_found_for_shapes_unless_it_is_given():
     pair = es.Complex(torch.tensor([[10.0, 0.0], [20.0, 0.0]]))
     assert ECTConfig(normalize="center").with_radius_of(pair).radius == pytest.approx(5.5)
     assert ECTConfig(normalize=None).with_radius_of(pair).radius == pytest.approx(22.0)
+    assert ECTConfig(normalize="vertices").with_radius_of(pair).radius == 1.1
+    large = pair.with_points(pair.points * 1e20)
+    assert ECTConfig(normalize="center").with_radius_of(large).radius == pytest.approx(5.5e20)
     assert ECTConfig(radius=3.0).with_radius_of(pair).radius == 3.0
 
 
@@ -64,12 +68,23 @@ def test_shapes_beyond_the_radius_are_counted():
     assert ECTConfig(normalize=None, radius=3.5).num_beyond(shapes) == 1
     assert ECTConfig(normalize="center", radius=3.5).num_beyond(shapes) == 0
     assert ECTConfig().num_beyond(shapes) == 0
+    clouds = es.Complex(torch.rand(100_000, 3), batch=torch.arange(100_000) // 10)
+    for normalize in ("unit_ball", "vertices"):  # norms are 1 up to rounding
+        assert ECTConfig(radius=1.0, normalize=normalize).num_beyond(clouds) == 0
     assert ECTConfig(radius=0.5).num_beyond(shapes) == 1  # a pair reaches norm 1, single points go to 0
 
 
 @pytest.mark.parametrize("config", [ECTConfig(), ECTConfig(5, 6, 2.0, 3.0, "channels", True, None, "peak", 2)])
 def test_json_gives_the_same_configuration_back(config):
     assert ECTConfig.from_dict(json.loads(json.dumps(config.as_dict()))) == config
+
+
+def test_numbers_of_numpy_are_numbers():
+    options = {"num_directions": np.int64(8), "num_thresholds": np.int32(4), "radius": np.float32(2), "scale": np.float32(8)}
+    config = ECTConfig(**options, variant="channels", max_dim=np.int64(1))
+    assert config == ECTConfig(8, 4, 2.0, 8.0, "channels", max_dim=1)
+    assert ECTConfig.from_dict(json.loads(json.dumps(config.as_dict()))) == config
+    assert repr(config) == repr(ECTConfig(8, 4, 2.0, 8.0, "channels", max_dim=1))
 
 
 def test_what_is_no_configuration_is_named():
@@ -82,6 +97,9 @@ def test_what_is_no_configuration_is_named():
     [
         ({"num_directions": 0}, ValueError, "num_directions.*got 0"),
         ({"num_thresholds": 2.0}, TypeError, "num_thresholds.*got float"),
+        ({"num_thresholds": np.float64(2)}, TypeError, "num_thresholds.*got float64"),
+        ({"num_thresholds": np.True_}, TypeError, "num_thresholds.*got bool"),
+        ({"scale": True}, TypeError, "scale.*got bool"),
         ({"radius": -1.0}, ValueError, "radius.*got -1"),
         ({"scale": 0.0}, ValueError, "scale.*got 0"),
         ({"scale": math.nan}, ValueError, "scale.*got nan"),

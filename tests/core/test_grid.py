@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -39,3 +40,7 @@ def test_the_radius_has_a_margin_and_is_never_zero():
 def test_wrong_arguments_are_named(options, error, text):
     with pytest.raises(error, match=text):
         scale_of_step(**{"num_thresholds": 16, **options})
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert torch.equal(es.thresholds(np.int64(4)), es.thresholds(4))

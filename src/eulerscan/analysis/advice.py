@@ -192,7 +192,7 @@ def _explained(values: Tensor, labels: Sequence[str]) -> float | None:
 
 
 def _choose_radius(complex: Complex, normalize: Normalize | None) -> tuple[float, str]:
-    if normalize in ("unit_ball", "vertices"):
+    if ECTConfig(normalize=normalize).in_unit_ball:
         return with_margin(1.0), "In the unit ball the largest norm is 1; the margin keeps vertices off the last threshold."
     largest = float(complex.largest_norms().max())
     if largest == 0:

@@ -224,8 +224,7 @@ def compare(
         if align in ("pca", "best"):
             rotated = stages("orientation", lambda: {"points": oriented(complex, align).points.numpy()})
             complex = complex.with_points(torch.from_numpy(rotated["points"]))
-        in_ball = config.normalize == "unit_ball"
-        config = replace(config, radius=config.largest_height) if in_ball else config.with_radius_of(complex)
+        config = config.with_radius_of(complex)
         remarks += quality.remarks(complex, known_names, orientation=align != "invariant")
         bar.update(1)
         features = stages("features", lambda: _features(complex, config, align))

@@ -64,7 +64,7 @@ def draw_overview(
     if config.variant == "channels":
         raise ValueError("config.variant must be ect, sect or superlevel for a figure, got 'channels'.")
     shapes = [shape.to(torch.float64).normalized(config.normalize) for shape in shapes]
-    unit = "radius of the shape = 1" if config.normalize in ("unit_ball", "vertices") else "units of the file"
+    unit = "radius of the shape = 1" if config.in_unit_ball else "units of the file"
     config = replace(config.with_radius_of(*shapes), normalize=None)  # the shapes are normalized already
     ups = [up] * len(shapes) if isinstance(up, str) else up
     swept = [image_directions(config.num_directions, shape.dim, axis) for shape, axis in zip(shapes, ups, strict=True)]

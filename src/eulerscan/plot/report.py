@@ -100,7 +100,7 @@ def summary(found: Comparison) -> list[str]:
     test = found.permanova
     differ = "differ" if test.p <= LEVEL else "do not differ significantly"
     lines = [
-        f"The groups {differ} in {'shape' if found.config.normalize in ('unit_ball', 'vertices') else 'form'}: PERMANOVA "
+        f"The groups {differ} in {'shape' if found.config.in_unit_ball else 'form'}: PERMANOVA "
         f"p = {test.p:.3g} ({test.permutations} permutations; the smallest possible p is {test.smallest_p:.2g}). "
         f"Group explains {100 * test.r2:.1f} % of the variation (R²; {100 * max(0.0, test.omega2):.1f} % without the part "
         f"expected by chance), and the effect is {abs(test.z):.1f} standard deviations {'above' if test.z >= 0 else 'below'} "
