@@ -142,10 +142,10 @@ def test_models_of_a_preset_and_of_the_command_line_have_the_same_layer():
         assert ModelConfig(name, max_dim=1).build(2, 3).layer.config.variant == "channels"
 
 
-def test_channels_of_a_layer_must_be_given_and_those_of_a_configuration_follow_the_space():
-    assert es.ECTConfig(variant="channels").num_channels(3) == 4
-    with pytest.raises(ValueError, match="max_dim"):
-        es.ECTLayer(2, variant="channels")
+def test_channels_follow_the_space():
+    config = es.ECTConfig(variant="channels")
+    assert config.num_channels(3) == es.ECTLayer.from_config(3, config).num_channels == 4
+    assert es.ECTLayer(2, variant="channels")(torch.rand(1, 9, 2)).shape == (1, 3, 16, 16)
 
 
 @pytest.mark.parametrize(("dim", "count"), [(2, 64), (3, 128)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -56,9 +55,9 @@ class ECTLayer(nn.Module):
             by its largest absolute value (``"peak"``). It never depends on another shape of the batch.
         variant: ``"ect"``, ``"sect"``, ``"superlevel"`` or ``"channels"`` (see :mod:`eulerscan.variants`).
         derivative: Whether to take the difference of each curve from one threshold to the next (:func:`derivative`).
-        max_dim: Dimension of the last channel, with ``variant="channels"``: 1 for graphs, 2 for meshes. The alternating sum of
-            the channels, the Euler characteristic, says less than they do. ``torch.compile`` breaks its graph for meshes
-            there, since it must know how many simplices there are of each dimension.
+        max_dim: Dimension of the last channel, with ``variant="channels"``: 1 for graphs, 2 for meshes. Default: ``dim``. The
+            alternating sum of the channels, the Euler characteristic, says less than they do. ``torch.compile`` breaks its
+            graph for meshes there, since it must know how many simplices there are of each dimension.
         device, dtype: Of directions, thresholds and scale. Shapes and result get this dtype (at least float32).
 
     Attributes:
@@ -100,14 +99,12 @@ class ECTLayer(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        positive(dim, "dim")
+        dim = positive(dim, "dim")
         if directions is not None:
             _check_directions(directions, dim)
             num_directions = len(directions)
         if isinstance(scale, bool) or not isinstance(scale, Real | None):
             raise TypeError(f"scale must be a number, got {type(scale).__name__}.")
-        if variant == "channels" and max_dim is None:
-            raise ValueError("max_dim must be given with variant='channels': 1 for graphs, 2 for meshes, got None.")
         scale = scale_of_step(num_thresholds, radius) if scale is None else float(scale)
         if learn_scale and math.isinf(scale):
             raise ValueError("scale must be finite with learn_scale=True, got inf.")
@@ -194,7 +191,7 @@ class ECTLayer(nn.Module):
         if type(points) not in (Tensor, nn.Parameter) or is_recording() or is_func_active():  # no values to read
             return
         self._is_checked = True
-        if self.config.normalize in ("unit_ball", "vertices") or not points.is_cpu or not self.weight.is_cpu or not len(points):
+        if self.config.in_unit_ball or not points.is_cpu or not self.weight.is_cpu or not len(points):
             return
         if self.config.num_thresholds == 1:  # nothing lies between thresholds
             return
@@ -215,7 +212,7 @@ class ECTLayer(nn.Module):
         words = {"weight": "directions", "raw_thresholds": "thresholds", "log_scale": "scale"}
         scale = self.config.scale if self.log_scale.is_meta else self.scale.item()
         options = {
-            **{"dim": self.dim, **vars(replace(self.config, scale=float(f"{scale:g}")))},
+            **{"dim": self.dim, **vars(self.config), "scale": float(f"{scale:g}")},  # any scale: training may diverge
             **{"on_sphere": self.on_sphere, "rotate_directions": self.rotate_directions},
             **{f"learn_{word}": name in learned for name, word in words.items()},
         }
