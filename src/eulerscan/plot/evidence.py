@@ -15,13 +15,13 @@ from ..complexes import Complex
 from ..complexes.boundary import outer_edges, outer_triangles
 from ..io.colors import SCALE
 from .figures import Up, figure, short_label
+from .shapes import brightness
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIDE = 2.6  # inches of one shape
 INSIDE = "0.95"  # color of filled regions
-LIGHT = np.array([0.35, -0.55, 0.75]) / np.linalg.norm([0.35, -0.55, 0.75])
 
 
 def draw_evidence(
@@ -66,7 +66,7 @@ def draw_evidence(
             for side, turn in enumerate(views):
                 place = spec[row, column * len(views) + side]
                 ax = picture.add_subplot(place, projection="3d" if complex.dim == 3 else None)
-                _draw(ax, complex[i], values[starts[i] : starts[i + 1]], mapping, up, turn)
+                draw_values(ax, complex[i], values[starts[i] : starts[i + 1]], mapping, up, turn)
                 if row == 0:
                     ax.set_title(title + (", from behind" if turn else ""), fontsize=9, y=1.02)
                 if column == side == 0:
@@ -87,18 +87,15 @@ def _height(shapes: Complex) -> float:
     return float((sides[:, 1] / sides[:, 0].clamp(min=1e-12)).clamp(0.4, 1.0).max())
 
 
-def _draw(ax: Any, complex: Complex, values: Tensor, mapping: Any, up: Up, turn: float) -> None:
+def draw_values(ax: Any, complex: Complex, values: Tensor, mapping: Any, up: Up, turn: float = 0) -> None:
+    """Draw one shape with the colors of the values ``[V]`` of its vertices, in space turned by so many degrees."""
     points, colors = complex.points.numpy(), mapping.to_rgba(values.numpy())[:, :3]
     levels = {len(s): s.numpy() for s in complex.simplices if s.numel()}
     if 3 in levels:
         triangles = levels[3][:, outer_triangles(complex).numpy()].T
     if 3 in levels and complex.dim == 3:
         corners = points[triangles]
-        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        normals = normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), np.finfo(normals.dtype).tiny)
-        source = LIGHT * (-1, -1, 1) if turn else LIGHT  # on the side of the viewer
-        light = np.abs(normals @ (source if up == "z" else np.roll(source, -1)))[:, None]
-        shaded = colors[triangles].mean(axis=1) * (0.6 + 0.4 * light)
+        shaded = colors[triangles].mean(axis=1) * (0.6 + 0.4 * brightness(corners, up, from_behind=turn != 0))
         collection = require("mpl_toolkits.mplot3d.art3d", extra="plot").Poly3DCollection
         ax.add_collection(collection(corners, facecolors=shaded, edgecolors=shaded, linewidths=0.1, rasterized=True))
         ax.auto_scale_xyz(*points.T)

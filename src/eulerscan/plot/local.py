@@ -10,7 +10,7 @@ from torch import Tensor
 from .._imports import require
 from ..complexes import Complex
 from ..io.colors import SCALE
-from .evidence import _draw
+from .evidence import draw_values
 from .figures import Up, figure
 
 if TYPE_CHECKING:
@@ -58,6 +58,6 @@ def draw_local(complex: Complex, transform: Tensor, *, up: Up = "z") -> Figure:
         low, high = (float(values.quantile(q)) for q in (0.02, 0.98)) if len(values) < 1e6 else (values.min(), values.max())
         mapping = require("matplotlib.cm", extra="plot").ScalarMappable(colors.Normalize(low, max(high, low + 1e-9)), scale)
         ax = picture.add_subplot(1, scores.shape[1], i + 1, projection="3d" if complex.dim == 3 else None)
-        _draw(ax, plain, values, mapping, up, 0)
+        draw_values(ax, plain, values, mapping, up)
         ax.set_title(f"component {i + 1}, {100 * share:.0f} % of the variance", fontsize=9, y=1.02)
     return picture

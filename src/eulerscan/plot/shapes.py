@@ -146,14 +146,20 @@ def _draw_plain(ax: Any, points: Any, levels: dict[int, Any], color: str, size: 
         ax.autoscale_view()
 
 
-def _draw_surface(ax: Any, corners: Any, color: str, up: Up, alpha: float) -> None:
-    """Triangles ``[n, 3, 3]`` in space, lit from both sides, since the order of the corners is arbitrary."""
+def brightness(corners: Any, up: Up, *, from_behind: bool = False) -> Any:
+    """``[n, 1]``, 0 to 1: triangles ``[n, 3, 3]`` in space, lit from both sides, since the order of corners is arbitrary."""
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     normals = normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), np.finfo(normals.dtype).tiny)
     source = np.array([0.35, -0.55, 0.75]) / np.linalg.norm([0.35, -0.55, 0.75])
-    light = np.abs(normals @ (source if up == "z" else np.roll(source, -1)))
+    source = source * (-1, -1, 1) if from_behind else source  # on the side of the viewer
+    return np.abs(normals @ (source if up == "z" else np.roll(source, -1)))[:, None]
+
+
+def _draw_surface(ax: Any, corners: Any, color: str, up: Up, alpha: float) -> None:
+    """Triangles ``[n, 3, 3]`` in space."""
+    light = brightness(corners, up)
     base = np.array(require("matplotlib.colors", extra="plot").to_rgb(color))
-    colors = base * (0.45 + 0.55 * light[:, None]) + 0.25 * light[:, None] ** 8 * (1 - base)
+    colors = base * (0.45 + 0.55 * light) + 0.25 * light**8 * (1 - base)
     collection = require("mpl_toolkits.mplot3d.art3d", extra="plot").Poly3DCollection
     # Edges in the color of their triangle close the seams.
     ax.add_collection(collection(corners, facecolors=colors, edgecolors=colors, linewidths=0.1, alpha=alpha, rasterized=True))
