@@ -342,3 +342,12 @@ def test_shapes_far_from_the_origin_are_normalized_before_they_are_rounded():
     around = LocalECT(2, 4, k=6)
     torch.testing.assert_close(around(far), around(points), rtol=0, atol=1e-4)
     assert around(far).dtype == torch.float32
+
+
+def test_an_exported_model_is_saved_loaded_and_takes_other_sizes(tmp_path):
+    model = torch.nn.Sequential(es.ECTLayer(3, 4, 5, normalize="unit_ball"), torch.nn.Flatten(), torch.nn.Linear(20, 2)).eval()
+    sizes = ({0: torch.export.Dim("clouds", min=2, max=64), 1: torch.export.Dim("points", min=2, max=1000)},)
+    torch.export.save(torch.export.export(model, (torch.rand(4, 20, 3),), dynamic_shapes=sizes), tmp_path / "model.pt2")
+    exported = torch.export.load(tmp_path / "model.pt2").module()
+    for shape in ((4, 20, 3), (7, 33, 3)):
+        torch.testing.assert_close(exported(points := torch.rand(shape)), model(points))

@@ -144,7 +144,7 @@ class Complex:
     @property
     def batch(self) -> Tensor:
         """``[V]``: the complex that each vertex belongs to, ascending."""
-        return owners(self.offsets[0], len(self.points))
+        return owners(self.offsets[0], self.points.shape[0])
 
     @property
     def counts(self) -> tuple[int, ...]:

@@ -54,7 +54,7 @@ def heights_of(points: Tensor, directions: Tensor | None, offsets: Tensor) -> Te
 
 def owners(offsets: Tensor, count: int) -> Tensor:
     """``[count]``: index of the complex of each entry."""
-    complexes = torch.arange(len(offsets) - 1, device=offsets.device)
+    complexes = torch.arange(offsets.shape[0] - 1, device=offsets.device)  # len() would be a constant in exported programs
     return torch.repeat_interleave(complexes, offsets.diff(), output_size=count)
 
 
@@ -65,6 +65,8 @@ def split_weights(weights: Tensor, counts: Sequence[int]) -> tuple[Tensor, ...]:
 
 def split_simplices(simplices: Tensor, rows: Sequence[int], counts: Sequence[int]) -> tuple[Tensor, ...]:
     """The simplices of each level ``[rows, n]``, as views."""
+    if not rows:  # an exported program with a split into no parts cannot be loaded
+        return ()
     parts = torch.split(simplices, [r * n for r, n in zip(rows, counts, strict=True)])
     return tuple(part.view(r, n) for part, r, n in zip(parts, rows, counts, strict=True))
 
