@@ -169,15 +169,7 @@ class ReferenceProblem(NamedTuple):
         """Gradients of points, directions, thresholds, scale and weights, ``None`` where not needed."""
         tensors = zip(self.inputs[:5], needs, strict=True)
         leaves = [None if t is None else t.detach().requires_grad_(needed) for t, needed in tensors]
-        with torch.enable_grad():
-            result = reference.ect(*leaves, *self.inputs[5:])  # type: ignore[arg-type]
-        wanted = [leaf for leaf in leaves if leaf is not None and leaf.requires_grad]
-        found = iter(
-            torch.autograd.grad(result, wanted, gradient, materialize_grads=True)
-            if result.requires_grad
-            else [torch.zeros_like(leaf) for leaf in wanted]
-        )
-        return [next(found) if leaf is not None and leaf.requires_grad else None for leaf in leaves]
+        return portable.differentiate(gradient, leaves, self.inputs[5:], create_graph=False, transform=reference.ect)
 
     @property
     def is_current(self) -> bool:

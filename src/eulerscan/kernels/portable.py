@@ -8,7 +8,7 @@ the windows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -138,13 +138,18 @@ class Problem:
 
 
 def differentiate(
-    gradient: Tensor, inputs: Sequence[Tensor | None], layout: tuple[Any, ...], *, create_graph: bool
+    gradient: Tensor,
+    inputs: Sequence[Tensor | None],
+    layout: tuple[Any, ...],
+    *,
+    create_graph: bool,
+    transform: Callable[..., Tensor] = ect,
 ) -> list[Tensor | None]:
     """Gradients of the inputs that require them, ``None`` for the others; differentiable with ``create_graph``."""
     with torch.enable_grad():
         # Differentiate with respect to views: one input may have been computed from another.
         inputs = [None if tensor is None else tensor.view_as(tensor) for tensor in inputs]
-        result = ect(*inputs, *layout)  # type: ignore[arg-type]
+        result = transform(*inputs, *layout)
         wanted = [tensor for tensor in inputs if tensor is not None and tensor.requires_grad]
         found = iter(
             torch.autograd.grad(result, wanted, gradient, create_graph=create_graph, materialize_grads=True)
