@@ -400,6 +400,12 @@ def test_numbers_that_are_no_coordinates_are_refused(rng):
         ECTTransformer(2.5).fit(rng.normal(size=(4, 10, 3)))
 
 
+def test_shapes_with_gradients_are_transformed():
+    clouds = torch.rand(4, 10, 3, dtype=torch.float64)
+    expected = ECTTransformer(8, 8).fit_transform(es.as_complex(clouds))
+    np.testing.assert_array_equal(ECTTransformer(8, 8).fit_transform(es.as_complex(clouds.requires_grad_())), expected)
+
+
 def test_divided_by_vertices_clouds_of_any_size_look_alike(rng):
     def clouds(count):
         return [rng.normal(size=(count, 3)) * [1, 1, length] for length in (0.1, 3) * 10]

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from . import directions as spheres
+from ._devices import as_numpy
 from ._imports import require
 from ._validation import as_tensor, positive
 from .complexes import Complex, as_complex
@@ -143,7 +144,7 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         for part in self._parts(X, reset=True):
             complex = self._complex(*part, dim)
             dim = complex.dim
-            norms.append(complex.normalized(self.normalize).largest_norms().numpy())
+            norms.append(as_numpy(complex.normalized(self.normalize).largest_norms()))
             last = max(last, complex.max_dim)
         if dim is None:
             raise ValueError("X has no shapes: 0 sample(s), while a minimum of 1 is required by ECTTransformer.")
