@@ -459,3 +459,16 @@ def test_files_with_unsupported_extensions_are_counted(run, tmp_path):
         assert err == "skipped 4 files with unsupported extensions: (none) .vtk .wrl\n"
         _, err = run(command, tmp_path / "in", "-o", tmp_path / output, "--overwrite", "--quiet")
         assert err == ""
+
+
+@pytest.mark.parametrize(("output", "word"), [("out", "the same command completes them"), ("out.npz", "nothing was written")])
+def test_an_interrupted_command_says_what_is_kept(run, tmp_path, monkeypatch, output, word):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    (tmp_path / "a.csv").write_text("0,0\n1,0\n")
+    for name in ("transform_files", "transform_folder"):
+        monkeypatch.setattr(importlib.import_module("eulerscan.cli.transform"), name, interrupt)
+    _, err = run("transform", tmp_path / "a.csv", "-o", tmp_path / output, status=130)
+    assert word in err
+    assert err.endswith("interrupted\n")

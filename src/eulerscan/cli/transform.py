@@ -66,21 +66,26 @@ def transform(
     reading = input.options()
     listing = find_files(files, input=input, exclude=written, sort=True, quiet=quiet)
     settings = Settings(dim, ect, reading)
-    with closing(progress_bar(len(listing.names), "transforming", hidden=quiet)) as bar:
-        if single:
-            report = transform_files(listing, settings, output, progress=bar)
-        else:
-            report = transform_folder(
-                listing,
-                settings,
-                output,
-                shards=shards,
-                processes=processes or os.cpu_count() or 1,
-                fork=_can_fork(),
-                scheduler=scheduler,
-                overwrite=overwrite,
-                progress=bar,
-            )
+    try:
+        with closing(progress_bar(len(listing.names), "transforming", hidden=quiet)) as bar:
+            if single:
+                report = transform_files(listing, settings, output, progress=bar)
+            else:
+                report = transform_folder(
+                    listing,
+                    settings,
+                    output,
+                    shards=shards,
+                    processes=processes or os.cpu_count() or 1,
+                    fork=_can_fork(),
+                    scheduler=scheduler,
+                    overwrite=overwrite,
+                    progress=bar,
+                )
+    except KeyboardInterrupt:
+        kept = f"nothing was written to {output}; a folder as --output would keep parts"
+        print(kept if single else f"finished parts are in {output}: the same command completes them", file=sys.stderr)
+        raise
     if report.num_shapes and not quiet:
         place = output if single else output / "parts"
         grid = f"{ect.num_directions} directions x {ect.num_thresholds} thresholds each"

@@ -48,7 +48,10 @@ def from_pyg(data: Any, *, edges: Literal["unique", "as_stored"] = "unique") -> 
         return collate([from_pyg(item, edges=edges) for item in data])
     points = next((p for p in (getattr(data, "pos", None), getattr(data, "x", None)) if p is not None), None)
     if points is None:
-        raise ValueError(f"shape is a {type(data).__name__} without pos or x, so its vertices have no coordinates.")
+        raise ValueError(
+            f"shape is a {type(data).__name__} without pos or x, so its vertices have no coordinates. Add pos, for example by "
+            "AddLaplacianEigenvectorPE of PyG."
+        )
     check_points(points)
     simplices = [tensor for name, rows in _LEVELS if (tensor := _simplices(data, name, rows)) is not None]
     simplices = [unique(tensor) if edges == "unique" else _without_loops(tensor) for tensor in simplices]

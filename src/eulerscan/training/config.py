@@ -8,7 +8,7 @@ import inspect
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -191,7 +191,8 @@ class ModelConfig:
         preset = Preset(16, 16) if self.preset is None else cls.presets[self.preset]
         defaults = {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
         head = {**defaults, **preset.head, **self._given(_HEAD)}
-        channels, hidden = (tuple(head.get(name) or ()) for name in ("channels", "hidden"))
+        sizes = (head.get(name) for name in ("channels", "hidden"))
+        channels, hidden = (tuple(size) if isinstance(size, Sequence) else () for size in sizes)
         num_directions = self.num_directions or preset.num_directions
         degrees = 1  # each has weights of its own
         if cls is ECTHarmonics:
