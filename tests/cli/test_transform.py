@@ -408,7 +408,7 @@ def test_slips_are_named_before_any_work(run, graphs, tmp_path):
 
 @pytest.mark.parametrize("ending", ["npz", "csv", "parquet"])
 def test_an_output_that_cannot_be_written_is_named_as_it_was_given(run, graphs, tmp_path, ending):
-    output = tmp_path / f"{'x' * 240}.{ending}"
+    output = tmp_path / f"{'x' * 300}.{ending}"
     _, err = run("transform", graphs, "-o", output, "--quiet", status=2)
     assert err.startswith(f"error: {output}: ")
     assert "partial" not in err
