@@ -113,6 +113,16 @@ def test_evidence_is_where_the_dent_is_and_not_at_the_shared_bump():
     assert set(range(DENT.start + 1, DENT.stop - 1)) <= set((best.vertices - NUM_POINTS).tolist())
 
 
+def test_regions_have_the_evidence_of_their_outlines():
+    """Filling moves the center of mass away from a dent, and so the opposite side too."""
+    rings, labels = outlines(16), [i % 2 for i in range(16)]
+    size = len(rings.points) // 16
+    filled = es.convert.from_outline(list(rings.points.split(size)), filled=True)
+    found, expected = (evidence(shapes, labels, permutations=20) for shapes in (filled, rings))
+    torch.testing.assert_close(found.scores.sort().values, expected.scores.sort().values)  # filling reorders vertices
+    assert found.shapes.max_dim == 2
+
+
 def test_five_per_cent_of_p_values_are_at_most_005_if_groups_do_not_differ():
     rates = []
     for seed in range(12):

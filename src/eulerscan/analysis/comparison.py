@@ -18,6 +18,7 @@ from .._progress import progress_bar
 from .._validation import check_choice, positive
 from .._version import __version__
 from ..complexes import Complex, Shape, as_complex
+from ..complexes.boundary import outlined
 from ..complexes.extent import centroid_sizes, top_dims
 from ..config import ECTConfig
 from ..variants import rotation_invariant
@@ -224,8 +225,11 @@ def compare(
         if align in ("pca", "best"):
             rotated = stages("orientation", lambda: {"points": oriented(complex, align).points.numpy()})
             complex = complex.with_points(torch.from_numpy(rotated["points"]))
-        config = config.with_radius_of(complex)
         remarks += quality.remarks(complex, known_names, orientation=align != "invariant")
+        regions, complex = complex, outlined(complex)
+        if complex is not regions:
+            remarks.append("Regions were compared by their outlines, which show more of their form than what fills them.")
+        config = config.with_radius_of(complex)
         bar.update(1)
         features = stages("features", lambda: _features(complex, config, align))
         transforms = torch.from_numpy(features["transform" if align != "invariant" else "invariant transform"])

@@ -28,6 +28,7 @@ from torch import Tensor
 from .._storage import replacing
 from .._tables import comma_separated
 from ..complexes import Complex, Shape, as_complex
+from ..complexes.boundary import outlined
 from ..config import ECTConfig
 from ..grid import scale_of_step
 from ..io.colors import write_colored
@@ -143,7 +144,7 @@ def evidence(
     arrangement = permuted_labels(numbers, permutations, strata, seed)
     labelings = torch.from_numpy(np.concatenate([numbers[None], numbers[arrangement.index]]).T)  # [B, P]
 
-    normalized = complex.normalized(config.normalize)
+    normalized = outlined(complex).normalized(config.normalize)
     config = replace(config.with_radius_of(normalized), normalize=None)
     directions, thresholds = config.directions(complex.dim).to(normalized.points), config.thresholds().to(normalized.points)
     transforms = config.transform(normalized, directions, thresholds)

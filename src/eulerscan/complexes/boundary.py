@@ -40,6 +40,22 @@ def outer_edges(complex: Complex) -> Tensor:
     return edges[:, occurrences(edges, sides) < 2]
 
 
+def outlined(complex: Complex) -> Complex:
+    """Regions in the plane as their outlines, which have the same vertices. Other shapes stay as they are, and so do regions with
+    weights or with vertices inside.
+
+    >>> square = Complex(torch.rand(4, 2), [torch.tensor([[0, 0], [1, 2], [2, 3]])]).closure()
+    >>> outlined(square).counts
+    (4, 4)
+    """
+    if complex.dim != 2 or complex.rows != (2, 3) or not complex.is_simplicial or complex.weights is not None:
+        return complex
+    edges = outer_edges(complex)
+    if len(edges.unique()) < len(complex.points):
+        return complex
+    return Complex(complex.points, [edges], batch=complex.batch, num_complexes=complex.num_complexes)
+
+
 def occurrences(simplices: Tensor, among: Tensor) -> Tensor:
     """``[n]``: number of occurrences of each simplex ``[k, n]`` among others ``[k, m]``, up to the order of vertices.
 

@@ -144,7 +144,7 @@ class PairwiseSVM(nn.Module):
         for name, initial in frozen.items():
             self.register_parameter(name, nn.Parameter(initial, requires_grad=False))
         self.resize(0)
-        self.register_load_state_dict_pre_hook(_make_room)
+        self.register_load_state_dict_pre_hook(_make_room)  # type: ignore[no-untyped-call]
 
     def resize(self, num_support: int) -> None:
         like, pairs = self.intercepts, len(self.intercepts)
