@@ -93,3 +93,13 @@ def test_surfaces_without_edges_and_cells_are_no_error():
     assert remarks(es.collate([bare] * 2)) == remarks(es.collate([bare.closure()] * 2))
     square = es.Complex(torch.tensor([[0.0, 0], [1, 0], [1, 1], [0, 1]]), [torch.tensor([[0], [1], [2], [3]])], dims=[2])
     assert not [remark for remark in remarks(square) if "stairs" in remark]
+
+
+def test_one_light_background_among_masks_is_named():
+    rows, columns = np.mgrid[:80, :80]
+    masks = [(rows - 40) ** 2 + (columns - 40) ** 2 < radius**2 for radius in range(20, 30)]
+    masks += [~masks[0], np.pad(np.ones((40, 60), dtype=bool), 10)]  # the corners of a box are no frame
+    shapes = es.collate([from_image(mask) for mask in masks])
+    names = [f"{i}.png" for i in range(len(masks))]
+    assert "10.png fills its image but for a hole: is the background light?" in remarks(shapes, names)[0]
+    assert not any("background" in remark for remark in remarks(shapes[torch.arange(10)], names))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import torch
@@ -31,6 +32,7 @@ def remarks(complex: Complex, names: Sequence[str] | None = None, *, orientation
         ['f has Euler characteristic 30, most have 1: many more pieces. Remove specks, or read only the largest piece.']
     """
     found = [
+        _frames(complex, names),
         _topology(complex, names),
         _stairs(complex),
         _units(complex, names),
@@ -59,6 +61,26 @@ def describe_topology(euler: Tensor, names: Sequence[str]) -> str | None:
     others = f" (and {len(unusual) - 1} more like it)" if len(unusual) > 1 else ""
     what = "pieces. Remove specks, or read only the largest piece" if first > most else "holes. Fill them, if they are noise"
     return f"{names[unusual[0]]} has Euler characteristic {first}, most have {most}: many more {what}{others}."
+
+
+def _frames(complex: Complex, names: Sequence[str] | None) -> str | None:
+    """Images with a light background: the frame around a shape, a region with a hole that reaches all corners of its box."""
+    if complex.dim != 2 or complex.max_dim != 2:
+        return None
+    points, batch = complex.points, complex.batch
+    empty, rows = points.new_zeros(complex.num_complexes, 2), batch[:, None].expand(-1, 2)
+    ends = [empty.scatter_reduce(0, rows, points, how, include_self=False) for how in ("amin", "amax")]
+    near = 0.02 * (ends[1] - ends[0])[batch]
+    framed = complex.euler_characteristic() < 1
+    for x, y in itertools.product(ends, ends):
+        corner = torch.stack([x[:, 0], y[:, 1]], dim=1)
+        reached = ((points - corner[batch]).abs() <= near).all(dim=1)
+        framed &= torch.zeros_like(framed).index_put((batch[reached],), framed.new_ones(()))
+    if not 0 < int(framed.sum()) <= complex.num_complexes // 2:  # if most are, they look like that
+        return None
+    found = [names[i] if names else f"shape {i}" for i in framed.nonzero().flatten().tolist()]
+    others = f" and {len(found) - 1} more fill their images" if len(found) > 1 else " fills its image"
+    return f"{found[0]}{others} but for a hole: is the background light? Read such images with invert=true."
 
 
 def _topology(complex: Complex, names: Sequence[str] | None) -> str | None:

@@ -147,6 +147,7 @@ def find_files(
 
 def read_one(path: Path, **options: Any) -> Complex:
     """Read a file that must hold a single shape."""
+    warn_light_background(path, options)
     shape = read(path, **options)
     if shape.num_complexes > 1:
         example = list_shapes(path).paths[0]
@@ -156,7 +157,8 @@ def read_one(path: Path, **options: Any) -> Complex:
 
 def warn_light_background(image: Path, reading: Mapping[str, Any]) -> None:
     """Warn if an image has a light background, which is then taken for the shape."""
-    if not {"invert", "threshold"} & set(reading) and has_light_background(image):
+    is_image = image.name.lower().endswith(IMAGE_EXTENSIONS)
+    if is_image and not {"invert", "threshold"} & set(reading) and has_light_background(image):
         print(
             f"warning: {printable(str(image))} has a light background, which is taken for the shape. Use --data invert=true "
             "for dark shapes or invert=false to hide this warning",

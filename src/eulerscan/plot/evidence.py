@@ -122,5 +122,5 @@ def draw_values(ax: Any, complex: Complex, values: Tensor, mapping: Any, up: Up,
         ax.set(**{f"{axis}lim": (m - half, m + half) for axis, m in zip("xyz", middle, strict=True)})
         ax.set_box_aspect((1, 1, 1), zoom=1.3)
     else:
-        ax.set_aspect("equal")
+        ax.set_aspect("equal", adjustable="datalim")  # a smaller box would leave no room for titles
     ax.set_axis_off()

@@ -75,7 +75,7 @@ def write_report(
         pictures["confusion"] = figure(side, side)
         plot_confusion(
             torch.as_tensor(classification.confusion), classification.groups, pictures["confusion"].add_subplot()
-        ).set_title("confusion matrix", fontsize=10)
+        ).set_title(f"confusion matrix, sum of {classification.repeats} repeats", fontsize=10)
     captions = {name: caption for name, (caption, _) in (extra or {}).items()}
     pictures |= {name: picture for name, (_, picture) in (extra or {}).items()}
     for name, picture in pictures.items():
