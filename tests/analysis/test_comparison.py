@@ -276,3 +276,10 @@ def test_stages_are_of_these_weights():
     cloud = es.Complex(torch.rand(4, 2))
     keys = {Stages(None, one, 1).key for one in (cloud, *(cloud.with_weights(torch.full((4,), w)) for w in (1.0, 2.0)))}
     assert len(keys) == 3
+
+
+def test_groups_that_differ_only_in_case_are_pointed_out():
+    clouds = torch.rand(9, 20, 2, generator=torch.Generator().manual_seed(0))
+    groups = ["maple", "oak", "Maple"] * 3
+    found = compare(clouds, groups, permutations=9, classification=False, means=False)
+    assert "The names of the groups Maple and maple differ only in case: are they the same?" in found.remarks

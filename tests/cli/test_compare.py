@@ -236,3 +236,9 @@ def test_a_killed_command_resumes(tmp_path, monkeypatch):
     first, second = results(output), results(tmp_path / "again")
     assert first["permanova"] == second["permanova"]
     assert first["classification"] == second["classification"]
+
+
+def test_a_table_without_a_label_is_an_error_before_files_are_read(tmp_path, capsys):
+    (tmp_path / "table.csv").write_text("name,sex\na,f\n")
+    assert run(tmp_path / "nowhere", "--table", tmp_path / "table.csv", "-o", tmp_path / "out") == 2
+    assert "--table and --label belong together" in capsys.readouterr().err

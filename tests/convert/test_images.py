@@ -262,13 +262,14 @@ def test_what_is_transparent_is_background_of_dark_shapes_too():
 @pytest.mark.parametrize(
     ("image", "options", "error", "text"),
     [
+        (np.zeros((3, 3)), {}, ValueError, "image has no foreground: all pixels are 0."),
+        (np.ones((3, 3)), {"invert": True}, ValueError, "no foreground: all pixels of the inverted image are 0"),
         (
-            np.zeros((3, 3)),
+            np.array([[0.1, 0.2]]),
             {},
             ValueError,
-            "image has no foreground: no pixel is larger than 0.5, got values from 0 to 0. Use invert=True",
+            "image has no foreground: no pixel is larger than 0.5, got values from 0.1 to 0.2. Use invert=True",
         ),
-        (np.ones((3, 3)), {"invert": True}, ValueError, "no pixel of the inverted image is larger than 0.5, got values from 0"),
         (np.ones((3, 3)), {"invert": "yes"}, TypeError, "invert must be True or False, got 'yes'"),
         (Image.new("RGBA", (3, 3)), {"invert": 1}, TypeError, "invert must be True or False, got 1"),
         (np.zeros((0, 3)), {}, ValueError, "got no pixels"),

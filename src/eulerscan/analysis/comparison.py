@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -305,6 +306,9 @@ def _check_sizes(labels: Sequence[str], remarks: list[str]) -> None:
     single = sorted(label for label, number in Counter(labels).items() if number == 1)
     if len(set(labels)) < 2:
         raise ValueError(f"groups must be at least two, got {_listed(sorted(set(labels)))}.")
+    for label, other in itertools.pairwise(sorted(set(labels), key=lambda label: (label.lower(), label))):
+        if label.lower() == other.lower():
+            remarks.append(f"The names of the groups {label} and {other} differ only in case: are they the same?")
     if single:
         remarks.append(
             f"{_listed(single)} {'has' if len(single) == 1 else 'have'} one shape only: too few for the tests of pairs and "

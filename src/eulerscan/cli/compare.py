@@ -89,6 +89,7 @@ def compare(
         input: Which files are read, and how.
     """
     positive(permutations, "--permutations")
+    reading = input.options()
     if (strata or covariates or traits) and input.table is None:
         raise ValueError("--strata, --covariates and --traits are columns of a table: give --table and --label.")
     if where and align == "invariant":
@@ -111,7 +112,7 @@ def compare(
         )
     paths = [listing.folder / name for name in names]
     with closing(progress_bar(len(paths), "reading files", hidden=quiet)) as bar:
-        batches, unread = read_all(paths, cache=input.cache, progress=bar, **{"dtype": torch.float64} | input.options())
+        batches, unread = read_all(paths, cache=input.cache, progress=bar, **{"dtype": torch.float64} | reading)
     failures += unread
     if not batches:
         return print_failures(failures, done=0)
@@ -192,7 +193,7 @@ def _numbers(table: Metadata | None, columns: Sequence[str], names: Sequence[str
             found[column] = [None if cell is None else float(cell.replace(",", ".")) for cell in cells]
         except ValueError:
             wrong = next(cell for cell in cells if cell is not None and not _is_number(cell))
-            raise ValueError(f"{table.path}: column {column!r} must hold numbers, got {wrong!r}.") from None
+            raise ValueError(f"{table.path}: column {column!r} must hold numbers, got {wrong!r}. Categories are --strata.") from None
     return found
 
 

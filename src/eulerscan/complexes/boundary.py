@@ -41,8 +41,9 @@ def outer_edges(complex: Complex) -> Tensor:
 
 
 def outlined(complex: Complex) -> Complex:
-    """Regions in the plane as their outlines, which have the same vertices. Other shapes stay as they are, and so do regions with
-    weights or with vertices inside.
+    """Regions in the plane as their outlines, which have the same vertices.
+
+    Other shapes stay as they are, and so do regions with weights or with vertices inside.
 
     >>> square = Complex(torch.rand(4, 2), [torch.tensor([[0, 0], [1, 2], [2, 3]])]).closure()
     >>> outlined(square).counts

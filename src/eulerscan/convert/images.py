@@ -115,6 +115,8 @@ def from_image(
         values = _values(np.array([array.min(), array.max()]), invert) if array.size else np.empty(0)
         found = f"values from {values.min():.4g} to {values.max():.4g}" if values.size else "no pixels"
         bound, inverted = _threshold(threshold, weighted), " of the inverted image" * invert
+        if values.size and values[0] == values[1]:
+            raise ValueError(f"image has no foreground: all pixels{inverted} are {values[0]:.4g}.")
         hint = "" if invert else " Use invert=True for dark shapes."
         raise ValueError(f"image has no foreground: no pixel{inverted} is larger than {bound:.4g}, got {found}.{hint}")
     return complex

@@ -35,7 +35,7 @@ class Metadata(NamedTuple):
     def column(self, name: str, shapes: Sequence[str]) -> list[str | None]:
         """The cells of a column for the given shapes. ``None`` for shapes without a row, or with an empty cell or NA.
 
-        Shapes are found by their path, their file name, or that name without its extension.
+        Shapes are found by their path, their file name, or that name without its extension; else by these in lower case.
 
         Args:
             name: The column.
@@ -57,12 +57,14 @@ class Metadata(NamedTuple):
 
     def _match(self, shapes: Sequence[str]) -> list[str | None]:
         """The row of each shape. Raises if two shapes have the same one, or if no shape has any."""
-        rows: list[str | None] = []
+        rows = [next((name for name in _names(shape) if name in self.rows), None) for shape in shapes]
+        lower = Counter(row.lower() for row in self.rows)
+        left = {row.lower(): row for row in self.rows.keys() - set(rows) if lower[row.lower()] == 1}
         owner: dict[str, str] = {}
-        for shape in shapes:
-            row = next((name for name in _names(shape) if name in self.rows), None)
-            rows.append(row)
-            if row is not None and owner.setdefault(row, shape) != shape:
+        for number, shape in enumerate(shapes):
+            if rows[number] is None:
+                rows[number] = next((left[name.lower()] for name in _names(shape) if name.lower() in left), None)
+            if (row := rows[number]) is not None and owner.setdefault(row, shape) != shape:
                 raise ValueError(f"{self.path}: row {row!r} belongs to both {owner[row]} and {shape}. Use paths as names.")
         if shapes and not owner:
             example = next(iter(self.rows))
