@@ -193,7 +193,9 @@ def _numbers(table: Metadata | None, columns: Sequence[str], names: Sequence[str
             found[column] = [None if cell is None else float(cell.replace(",", ".")) for cell in cells]
         except ValueError:
             wrong = next(cell for cell in cells if cell is not None and not _is_number(cell))
-            raise ValueError(f"{table.path}: column {column!r} must hold numbers, got {wrong!r}. Categories are --strata.") from None
+            raise ValueError(
+                f"{table.path}: column {column!r} must hold numbers, got {wrong!r}. Categories are --strata."
+            ) from None
     return found
 
 
