@@ -59,9 +59,9 @@ def _changes(before: dict[str, Any], now: dict[str, Any], listing: Listing, begu
     named = [name for name in new if name not in ("settings", "fingerprint", "changed") and old.get(name) != new[name]]
     if named:
         return "; ".join(f"{name} was {old.get(name)} and is {new[name]}" for name in named)
-    if before["fingerprint"] != now["fingerprint"]:
-        return "files have other names or sizes"
     later = [name for name, changed in zip(listing.names, listing.changed, strict=True) if (changed or 0) > begun]
+    if before["fingerprint"] != now["fingerprint"]:
+        return f"files have other names or sizes{f', such as {later[0]}' if later else ''}"
     return f"{later[0] if later else 'a file'} has changed since"
 
 
