@@ -10,7 +10,6 @@ from pathlib import Path
 
 from .._progress import progress_bar
 from ..bulk import FORMATS, Settings, transform_files, transform_folder
-from ..bulk.output import output_paths
 from ..config import ECTConfig
 from .options import (
     Dim,
@@ -60,7 +59,7 @@ def transform(
     """
     single = output.suffix.lower() in FORMATS
     _check_options(files, output, single, shards, processes, scheduler)
-    written = output_paths(output)
+    written = (output, output.with_suffix(".json")) if output.suffix.lower() == ".csv" else (output,)
     for path in written if single else ():
         check_output(path, overwrite)
     reading = input.options()
