@@ -12,9 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "paper/paper.md")
 RATIOS = {"dense": "vs dense", "dense, tuned allocator": "vs dense tuned", "dense, `torch.compile`": "vs compiled"}
-# The runs of each row: experiment, row, column. For directions on rings there is a second number.
+# The runs of each row: experiment, row, column. Stronger networks have a second number.
 ACCURACIES = {
-    "MNIST meshes": [("superpixels", "ECT+MLP, meshes", "accuracy")],
+    "MNIST meshes": [("superpixels", "ECT+MLP, meshes", "accuracy"), ("superpixels", "ECT+CNN, meshes", "accuracy")],
     "MNIST superpixel graphs": [("superpixels", "ECT+CNN, graphs", "accuracy")],
     "Letter-low, 65K parameters": [("small-graphs", "ECT+CNN 65K", "letter-low")],
     "Letter-high, 65K parameters": [("small-graphs", "ECT+CNN 65K", "letter-high")],

@@ -86,7 +86,10 @@ ACCURACIES = {
     "DHFR, 65K parameters": ("small-graphs", "ECT+CNN 65K", "dhfr"),
     "ModelNet40, 100 points, CNN in place of Deep Sets": ("modelnet", "ECT+CNN, 100K", "100 points"),
 }
-OTHERS = {"with directions on rings": ("modelnet", "ECT+CNN, rings", "100 points")}
+OTHERS = {
+    "with directions on rings": ("modelnet", "ECT+CNN, rings", "100 points"),
+    "with three convolutions": ("superpixels", "ECT+CNN, meshes", "accuracy"),
+}
 PAPER_ROWS = {"ECT+CNN, 100K": "ECT+Deep Sets"}  # the paper has no CNN on ModelNet40
 
 
