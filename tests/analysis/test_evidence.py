@@ -10,6 +10,7 @@ import eulerscan as es
 from eulerscan.analysis import evidence
 from eulerscan.analysis.evidence import _components, _discovery_rates, group_weights, labeled_scores, neighbor_mean
 from eulerscan.analysis.groups import permuted_labels
+from eulerscan.complexes.boundary import outlined
 
 MODULE = sys.modules["eulerscan.analysis.evidence"]
 NUM_POINTS = 48
@@ -121,6 +122,8 @@ def test_regions_have_the_evidence_of_their_outlines():
     found, expected = (evidence(shapes, labels, permutations=20) for shapes in (filled, rings))
     torch.testing.assert_close(found.scores.sort().values, expected.scores.sort().values)  # filling reorders vertices
     assert found.shapes.max_dim == 2
+    empty = es.Complex(rings.points[:3], [torch.tensor([[0, 0, 1], [1, 1, 2]]), torch.zeros(3, 0, dtype=torch.int64)])
+    assert outlined(empty) is empty  # a graph is no region
 
 
 def test_five_per_cent_of_p_values_are_at_most_005_if_groups_do_not_differ():

@@ -127,3 +127,9 @@ def test_the_compiled_loop_equals_the_torch_operations(dim, dtype, generator):
     tracked = batch.packed._replace(points=batch.points.clone().requires_grad_())
     assert not _can_compile(tracked)
     torch.testing.assert_close(fast, centroids(tracked, batch.batch, batch.simplices).detach(), rtol=1e-10, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_the_largest_number_has_a_norm(dtype):
+    most = torch.finfo(dtype).max
+    assert float(es.Complex(torch.tensor([[most, 0.0]], dtype=dtype)).largest_norms()) == most

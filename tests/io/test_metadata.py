@@ -42,6 +42,7 @@ def test_names_that_differ_in_case_are_found_unless_two_do(tmp_path):
     table = read_metadata(written(tmp_path, "name,sex\nLeaf1.png,f\nleaf2.png,m\nb.png,f\nB.PNG,m\n"))
     assert table.column("sex", ["leaf1.PNG", "leaf2.png", "b.png", "B.png"]) == ["f", "m", "f", None]
     assert table.column("sex", ["leaf2.png", "LEAF2.png"]) == ["m", None]
+    assert table.column("sex", ["leaf1.PNG", "LEAF1.png", "b.png"]) == [None, None, "f"]
     assert table.unmatched(["leaf1.PNG"]) == ["leaf2.png", "b.png", "B.PNG"]
 
 

@@ -7,6 +7,7 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -294,6 +295,11 @@ def test_a_loss_that_is_not_finite_is_an_error():
 def test_invalid_settings_are_named(options, text):
     with pytest.raises(ValueError, match=text):
         TrainingConfig(**options)
+
+
+def test_numbers_of_numpy_become_those_of_json():
+    config = TrainingConfig(epochs=np.int64(3), batch_size=np.int32(4))
+    assert json.loads(json.dumps(asdict(config)))["epochs"] == 3
 
 
 TWO_PROCESSES = """

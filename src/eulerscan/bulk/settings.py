@@ -30,7 +30,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.dim is not None:
-            positive(self.dim, "dim")
+            object.__setattr__(self, "dim", positive(self.dim, "dim"))
         object.__setattr__(self, "ect", replace(self.ect, radius=self.ect.largest_height))  # files record the default too
         if "dtype" in self.reading:
             raise ValueError("reading must not have a dtype: shapes are transformed in float64 and stored in float32.")

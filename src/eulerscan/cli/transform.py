@@ -83,7 +83,8 @@ def transform(
                 )
     except KeyboardInterrupt:
         kept = f"nothing was written to {output}; a folder as --output would keep parts"
-        print(kept if single else f"finished parts are in {output}: the same command completes them", file=sys.stderr)
+        again = f"finished parts are in {output}: the same command{' without --overwrite' * overwrite} completes them"
+        print(kept if single else again, file=sys.stderr)
         raise
     if report.num_shapes and not quiet:
         place = output if single else output / "parts"

@@ -51,6 +51,8 @@ def outlined(complex: Complex) -> Complex:
     """
     if complex.dim != 2 or complex.rows != (2, 3) or not complex.is_simplicial or complex.weights is not None:
         return complex
+    if not complex.simplices[1].numel():
+        return complex
     edges = outer_edges(complex)
     if len(edges.unique()) < len(complex.points):
         return complex

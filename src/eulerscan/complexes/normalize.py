@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -125,8 +126,10 @@ def segment_max(values: Tensor, batch: Tensor, count: int) -> Tensor:
 
 def largest_norms(points: Tensor, batch: Tensor, count: int) -> Tensor:
     """``[count]``: the largest norm of the points ``[V, dim]`` in each segment, 0 for an empty one."""
-    # Squares of very large or very small coordinates would overflow or vanish. A power of two adds no rounding.
-    size = nonzero(points.detach().abs().amax(dim=1)).log2().floor().exp2()
+    # Squares of very large or very small coordinates would overflow or vanish. A power of two adds no rounding. The logarithm
+    # of the largest number may be rounded up to an exponent that the dtype does not have.
+    most = math.frexp(torch.finfo(points.dtype).max)[1] - 1
+    size = nonzero(points.detach().abs().amax(dim=1)).log2().floor().clamp(max=most).exp2()
     return segment_max(size * torch.linalg.vector_norm(points / size[:, None], dim=1), batch, count)
 
 

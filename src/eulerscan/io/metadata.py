@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import difflib
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from .._tables import unescaped
-from .tables import decode, find_separator
+from .tables import decode
 
 _KEYS = ("name", "file", "filename", "shape", "id", "specimen")
 _MISSING = ("", "na", "n/a", "nan", "null", "none")
@@ -58,13 +59,11 @@ class Metadata(NamedTuple):
     def _match(self, shapes: Sequence[str]) -> list[str | None]:
         """The row of each shape. Raises if two shapes have the same one, or if no shape has any."""
         rows = [next((name for name in _names(shape) if name in self.rows), None) for shape in shapes]
-        lower = Counter(row.lower() for row in self.rows)
-        left = {row.lower(): row for row in self.rows.keys() - set(rows) if lower[row.lower()] == 1}
+        folded = self._match_in_lower_case([shape for shape, row in zip(shapes, rows, strict=True) if row is None], rows)
+        rows = [folded.get(shape) if row is None else row for shape, row in zip(shapes, rows, strict=True)]
         owner: dict[str, str] = {}
-        for number, shape in enumerate(shapes):
-            if rows[number] is None:
-                rows[number] = next((left[name.lower()] for name in _names(shape) if name.lower() in left), None)
-            if (row := rows[number]) is not None and owner.setdefault(row, shape) != shape:
+        for shape, row in zip(shapes, rows, strict=True):
+            if row is not None and owner.setdefault(row, shape) != shape:
                 raise ValueError(f"{self.path}: row {row!r} belongs to both {owner[row]} and {shape}. Use paths as names.")
         if shapes and not owner:
             example = next(iter(self.rows))
@@ -74,11 +73,25 @@ class Metadata(NamedTuple):
             )
         return rows
 
+    def _match_in_lower_case(self, shapes: Sequence[str], taken: Sequence[str | None]) -> dict[str, str]:
+        """The rows of shapes by names in lower case, where one row and one shape have them."""
+        rows = Counter(row.lower() for row in self.rows)
+        left = {row.lower(): row for row in self.rows.keys() - set(taken) if rows[row.lower()] == 1}
+        found = {shape: next((n for name in _names(shape) if (n := name.lower()) in left), None) for shape in shapes}
+        shared = Counter(found.values())
+        return {shape: left[name] for shape, name in found.items() if name is not None and shared[name] == 1}
+
 
 def _names(shape: str) -> tuple[str, str, str]:
     """The names by which a table may refer to a shape."""
     path = PurePosixPath(shape)
     return shape, path.name, path.stem
+
+
+def _separator(header: str) -> str:
+    """What separates the titles, outside of quotes."""
+    bare = re.sub(r'"[^"]*"', "", header)
+    return next((separator for separator in ";\t" if separator in bare), ",")
 
 
 def read_metadata(path: str | os.PathLike[str]) -> Metadata:
@@ -107,7 +120,7 @@ def read_metadata(path: str | os.PathLike[str]) -> Metadata:
     lines = [line for line in lines if line.strip()]
     if len(lines) < 2:
         raise ValueError(f"{path}: table must have a header and a row per shape, got {len(lines)} lines.")
-    table = csv.reader(lines, delimiter=find_separator([(1, lines[0])]) or ",", strict=True)
+    table = csv.reader(lines, delimiter=_separator(lines[0]), strict=True)
     try:
         header, *body = ([unescaped(cell.strip()) for cell in row] for row in table)
     except csv.Error as error:

@@ -87,7 +87,9 @@ def _check_all_in_triangles(complex: Complex, extension: str) -> None:
 
 
 def _write_mesh(file: IO[bytes], points: Any, levels: dict[int, Any], extension: str) -> None:
-    # trimesh writes OBJ and OFF with a fixed number of decimals, in which a small shape is lost.
+    # trimesh writes OBJ and OFF with a fixed number of decimals, in which a small shape is lost. In float64: the shortest
+    # decimals of another dtype would be other numbers for who reads them in float64.
+    points = points.astype(np.float64)
     if extension == ".obj":
         np.savetxt(file, points, fmt="v %s %s %s")
         np.savetxt(file, levels[3].T + 1, fmt="f %d %d %d")

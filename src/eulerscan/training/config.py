@@ -305,10 +305,9 @@ class TrainingConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        positive(self.epochs, "epochs")
-        positive(self.batch_size, "batch_size")
-        if self.num_points is not None:
-            positive(self.num_points, "num_points")
+        for name in ("epochs", "batch_size", "num_points"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, positive(value, name))  # an int, which JSON knows
         for name in ("clip", "weight_decay", "patience", "seed"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be zero or more, got {getattr(self, name)}.")

@@ -202,7 +202,8 @@ class PairwiseSVM(nn.Module):
 
 def _make_room(module: PairwiseSVM, state: Mapping[str, Tensor], prefix: str, *_: Any) -> None:
     """Resize an SVM to the state dict that is loaded: its number of support vectors is known only after fitting."""
-    if (support := state.get(f"{prefix}support")) is not None:
+    support = state.get(f"{prefix}support")
+    if support is not None and f"{prefix}coefficients" in state and support.ndim and len(support) != len(module.support):
         module.resize(len(support))
 
 
