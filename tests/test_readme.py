@@ -89,6 +89,7 @@ ACCURACIES = {
 OTHERS = {
     "with directions on rings": ("modelnet", "ECT+CNN, rings", "100 points"),
     "with three convolutions": ("superpixels", "ECT+CNN, meshes", "accuracy"),
+    "with convolutions along rings": ("superpixels", "ECT+CNN, graphs, rings", "accuracy"),
 }
 PAPER_ROWS = {"ECT+CNN, 100K": "ECT+Deep Sets"}  # the paper has no CNN on ModelNet40
 
