@@ -148,7 +148,7 @@ def test_the_one_that_is_kept_is_trained_again_on_validation_shapes(clouds, tmp_
 
 def test_a_budget_shortens_networks_and_is_kept_when_resumed(clouds, tmp_path, monkeypatch):
     names = ["svm", "curves", "curves-invariant"]
-    tried = [replace_epochs(candidate, 1000) for candidate in small(clouds) if candidate.name in names]
+    tried = [replace_epochs(candidate, 10) for candidate in small(clouds) if candidate.name in names]
     # A clock that stands still, and half a second for every epoch: what is left is shared with the last training.
     monkeypatch.setattr("eulerscan.training.choice.time", SimpleNamespace(monotonic=lambda: 0.0))
     monkeypatch.setattr("eulerscan.training.choice.train", lambda *_, **__: SimpleNamespace(seconds_per_epoch=0.5))
@@ -158,6 +158,14 @@ def test_a_budget_shortens_networks_and_is_kept_when_resumed(clouds, tmp_path, m
     assert [RunConfig.read(place).training.epochs for place in places] == [3, 4]  # 6 s / 4 and 6 s / 3
     monkeypatch.setattr("eulerscan.training.runs.train", None)  # nothing is trained again
     assert choose(tmp_path / "seed-3", clouds, SOURCE, tried, budget=6.0, resume=True) == choice
+
+
+def test_networks_that_a_budget_gives_too_few_epochs_are_left_out(clouds, tmp_path, monkeypatch):
+    tried = [replace_epochs(candidate, 100) for candidate in small(clouds) if candidate.name in ("svm", "curves")]
+    monkeypatch.setattr("eulerscan.training.choice.time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr("eulerscan.training.choice.train", lambda *_, **__: SimpleNamespace(seconds_per_epoch=0.5))
+    choice = choose(tmp_path / "seed-3", clouds, SOURCE, tried, budget=6.0)  # 6 of 100 epochs
+    assert list(choice.scores) == ["svm"]
 
 
 def test_what_a_budget_left_out_stays_out_when_resumed(clouds, tmp_path, monkeypatch):

@@ -27,6 +27,7 @@ from .runs import check_folder, load_run, start
 
 LARGEST_SVM = 8000  # training shapes; time and memory of an SVM grow with their square
 STEPS = 2000  # of a network, roughly
+FEWEST = 0.2  # of its epochs: a network that a budget gives less would only disturb the ensemble
 ENSEMBLE = "ensemble"  # of all candidates
 
 
@@ -271,13 +272,14 @@ def _completed(config: ModelConfig, **values: Any) -> ModelConfig:
 
 
 def _within(candidate: Candidate, dataset: Dataset, seconds: float, device: torch.device | None) -> Candidate | None:
-    """The network with as many epochs as the seconds allow, by the time of a first one; None if there is no time for any."""
+    """The network with as many epochs as the seconds allow, by the time of a first one; None if these are too few."""
     begin = time.monotonic()
     model = _built(candidate, dataset).to(device or distributed.device())
     seconds_per_epoch = train(model, dataset, _with_epochs(candidate, 1).training, progress=False).seconds_per_epoch
     allowed = torch.tensor((seconds - (time.monotonic() - begin)) / seconds_per_epoch, dtype=torch.float64)
     epochs = int(distributed.all_reduce(allowed) / distributed.world_size())  # the same in every process
-    return _with_epochs(candidate, min(epochs, candidate.training.epochs)) if epochs >= 1 else None
+    planned = candidate.training.epochs
+    return _with_epochs(candidate, min(epochs, planned)) if epochs >= FEWEST * planned else None
 
 
 def _is_network(candidate: Candidate) -> bool:
