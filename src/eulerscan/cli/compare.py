@@ -194,7 +194,7 @@ def _numbers(table: Metadata | None, columns: Sequence[str], names: Sequence[str
         except ValueError:
             wrong = next(cell for cell in cells if cell is not None and not _is_number(cell))
             raise ValueError(
-                f"{table.path}: column {column!r} must hold numbers, got {wrong!r}. Categories are --strata."
+                f"{table.path}: column {column!r} must hold numbers, got {wrong!r}. For blocks use --strata."
             ) from None
     return found
 

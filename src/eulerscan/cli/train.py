@@ -78,7 +78,8 @@ def train(
         training: Options of the training. Without --model, those that keep their defaults are chosen to fit the data.
         seeds: Number of runs, with consecutive seeds from --seed on.
         folds: Cross-validate with this many folds: every shape is tested once. For few shapes.
-        budget: Time for the choice of a classifier and its training, such as 90s, 2m or 1h: networks get fewer epochs.
+        budget: Time for the choice of a classifier and its training, such as 90s, 2m or 1h: networks get fewer epochs, or are
+            left out.
         output: Folder for the runs. Default: runs/ with the names of data and model.
         resume: Resume interrupted runs. Finished runs are not repeated.
         plots: Plot training curves, confusion matrix, directions and a few transforms of the first run.
