@@ -161,8 +161,9 @@ def from_images(
     bound = _threshold(threshold, weighted)
     volume = array.ndim == 4
     sigma = (1.0 if by_contour and volume else 0.0) if blur is None else float(blur)
+    ratios = torch.ones_like(steps)
     if resize is not None:
-        array, steps = _resized(array, resize, steps)
+        array, ratios = _resized(array, resize, steps.dtype)
     values: _Array | None = None
     if weighted or sigma or (by_contour and array.dtype.kind == "f"):
         values = _values(array, invert)
@@ -181,7 +182,7 @@ def from_images(
         complex = cubes(mask) if volume else squares(mask)
     else:
         complex = lattice_points(mask)
-    points = complex.points * steps
+    points = (complex.points * ratios + (ratios - 1) / 2) * steps  # the center of a reduced pixel is that of all it stands for
     # Row 0 of an image is at the top.
     return complex.with_points(points if complex.dim == 3 else torch.stack([points[:, 1], -points[:, 0]], dim=1))
 
@@ -245,25 +246,25 @@ def _blurred(values: _Array, sigma: float) -> _Array:
     return blurred
 
 
-def _resized(array: _Array, resize: int, steps: Tensor) -> tuple[_Array, Tensor]:
-    """Images reduced to so many pixels along the longest side, by averaging; and the larger distance between pixels."""
+def _resized(array: _Array, resize: int, dtype: torch.dtype) -> tuple[_Array, Tensor]:
+    """Images reduced to so many pixels along the longest side, by averaging; and how much larger pixels are along each axis."""
     if isinstance(resize, bool) or not isinstance(resize, int) or resize < 1:
         raise ValueError(f"resize must be a number of pixels, got {resize!r}.")
-    factor = max(array.shape[1:]) / resize
-    if factor <= 1:
-        return array, steps
+    factor = max(1.0, max(array.shape[1:]) / resize)
+    sizes = [max(1, round(size / factor)) for size in array.shape[1:]]
+    ratios = torch.tensor([before / size for size, before in zip(sizes, array.shape[1:], strict=True)], dtype=dtype)
+    if factor == 1:
+        return array, ratios
     ndimage = require("scipy.ndimage", extra="mesh")
     smooth = ndimage.gaussian_filter(array.astype(np.float64), (0, *[factor / 2] * (array.ndim - 1)), mode="nearest")
-    sizes = [max(1, round(size / factor)) for size in array.shape[1:]]
     places = [(np.arange(size) + 0.5) * before / size - 0.5 for size, before in zip(sizes, array.shape[1:], strict=True)]
     grid = np.stack(np.meshgrid(*places, indexing="ij"))
     reduced = np.stack([ndimage.map_coordinates(one, grid, order=1, mode="nearest") for one in smooth])
     if array.dtype.kind == "u":
         reduced = reduced.round().astype(array.dtype)
     elif array.dtype.kind == "b":
-        reduced = reduced > 0.5
-    ratios = [before / size for size, before in zip(sizes, array.shape[1:], strict=True)]
-    return reduced, steps * torch.tensor(ratios, dtype=steps.dtype)
+        reduced = reduced > 0.5 - 1e-9  # straight edges are ties, which rounding must not decide
+    return reduced, ratios
 
 
 def as_gray(image: Any, name: str) -> _Array:
