@@ -45,9 +45,15 @@ def test_superpixels_are_as_their_source_says(mirror, monkeypatch, fresh):
     assert torch.bincount(dataset.labels[60000:]).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 
 
+def one_edge_each(positions, sizes):
+    """An edge in the middle of each graph."""
+    middle = sizes.cumsum(dim=0) - sizes // 2
+    return torch.stack([middle - 1, middle])
+
+
 def test_intensities_of_superpixels_can_be_weights(mirror, monkeypatch, fresh):
     monkeypatch.setenv("EULERSCAN_MIRROR", str(mirror))
-    monkeypatch.setattr(superpixels, "nearest_neighbors", lambda positions, sizes: torch.tensor([[30, 31], [40, 30]]))
+    monkeypatch.setattr(superpixels, "nearest_neighbors", one_edge_each)
     shapes, spatial = superpixels.superpixels(weighted=True).shapes, superpixels.superpixels().shapes
     of_vertices, of_edges = shapes.weights
     torch.testing.assert_close(torch.cat([shapes.points, of_vertices[:, None]], dim=1), spatial.points)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from .._progress import progress
-from ..complexes import Complex, collate
+from .._imports import compiled
+from ..complexes import Complex
 from .dataset import Dataset
 from .download import Source, reading
 from .mnist import DIGITS, official_splits
 
+_Array = np.ndarray[Any, Any]
 NUM_NEIGHBORS = 8
 SIDE = 28  # of an image, in pixels
-CHUNK = 100  # graphs at once: their distances stay in the processor's cache
 RECIPE = (
     "it holds SLIC superpixels of the MNIST digits (at most 75 per digit, compactness 0.25, as in the MNIST-75sp "
     "benchmark) as arrays intensity [N], pos [N, 2] (row and column in pixels), offset [graphs + 1] and y [graphs]."
@@ -37,16 +39,11 @@ def superpixels(name: str = "mnist-superpixels", *, intensity: bool = True, weig
     points = positions / SIDE
     if intensity and not weighted:
         points = torch.cat([points, brightness[:, None]], dim=1)
-    shapes, start = [], 0
-    for chunk in progress(sizes.split(CHUNK), "superpixel graphs"):
-        end = start + int(chunk.sum())
-        batch = torch.arange(len(chunk)).repeat_interleave(chunk)
-        edges = nearest_neighbors(positions[start:end], chunk)
-        graphs = Complex(points[start:end], [edges], batch=batch, num_complexes=len(chunk))
-        # The darker end: with the brighter one, strokes would extend to all neighbors.
-        shapes.append(graphs.with_weights(brightness[start:end], "min") if weighted else graphs)
-        start = end
-    return Dataset(name, collate(shapes), labels, DIGITS, official_splits())
+    batch = torch.arange(len(sizes)).repeat_interleave(sizes)
+    shapes = Complex(points, [nearest_neighbors(positions, sizes)], batch=batch, num_complexes=len(sizes))
+    if weighted:  # by the darker end: with the brighter one, strokes would extend to all neighbors
+        shapes = shapes.with_weights(brightness, "min")
+    return Dataset(name, shapes, labels, DIGITS, official_splits())
 
 
 def nearest_neighbors(positions: Tensor, sizes: Tensor, *, count: int = NUM_NEIGHBORS) -> Tensor:
@@ -62,21 +59,39 @@ def nearest_neighbors(positions: Tensor, sizes: Tensor, *, count: int = NUM_NEIG
     tensor([[0, 1],
             [1, 2]])
     """
-    largest = int(sizes.max()) if len(sizes) else 0
-    valid = torch.arange(largest) < sizes[:, None]
-    padded = positions.new_zeros(len(sizes), largest, positions.shape[1])
-    padded[valid] = positions
-    distances = sum(((x[:, :, None] - x[:, None]).square_() for x in padded.unbind(2)), padded.new_zeros(()))
-    distances.masked_fill_(~valid[:, None], torch.inf)
-    distances.diagonal(dim1=1, dim2=2).fill_(torch.inf)
-    # The bits of a non-negative float sort like the float itself; the index in the lower half breaks ties.
-    keys = distances.float().view(torch.int32).long() << 32 | torch.arange(largest)
-    nearest = keys.topk(min(count, max(largest - 1, 0)), largest=False, sorted=False).indices
-    adjacent = torch.zeros_like(distances, dtype=torch.bool).scatter_(2, nearest, True)
-    adjacent &= torch.isfinite(distances) & valid[:, :, None]
-    cloud, one, other = (adjacent | adjacent.transpose(1, 2)).triu_().nonzero(as_tuple=True)
-    starts = sizes.cumsum(dim=0) - sizes
-    return torch.stack([one, other]) + starts[cloud]
+    ends = sizes.cumsum(dim=0)
+    return torch.from_numpy(compiled(_nearest_neighbors)(positions.numpy(), ends.numpy(), count))
+
+
+def _nearest_neighbors(positions: _Array, ends: _Array, count: int) -> _Array:
+    """Compiled by numba: :func:`nearest_neighbors` of clouds that end at these rows."""
+    edges = np.empty((2, len(positions) * count), np.int64)
+    nearest, distances = np.empty(count, np.int64), np.empty(count, positions.dtype)
+    found = start = 0
+    for end in ends:
+        adjacent = np.zeros((end - start, end - start), np.bool_)
+        for i in range(start, end):
+            squares = np.zeros(end - start, positions.dtype)
+            for axis in range(positions.shape[1]):
+                squares += (positions[start:end, axis] - positions[i, axis]) ** 2
+            kept = 0
+            for j in range(start, end):
+                distance = squares[j - start]
+                if i == j or (kept == count and distance >= distances[count - 1]):
+                    continue
+                place = min(kept, count - 1)
+                while place > 0 and distances[place - 1] > distance:
+                    distances[place], nearest[place] = distances[place - 1], nearest[place - 1]
+                    place -= 1
+                distances[place], nearest[place] = distance, j
+                kept = min(kept + 1, count)
+            for j in nearest[:kept]:
+                adjacent[min(i, j) - start, max(i, j) - start] = True
+        first, second = adjacent.nonzero()
+        edges[0, found : found + len(first)], edges[1, found : found + len(first)] = start + first, start + second
+        found += len(first)
+        start = end
+    return edges[:, :found].copy()
 
 
 def _read(file: str, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
