@@ -68,18 +68,16 @@ class ECTCNN(Classifier):
         grid, count = layer.config, 1 if num_rings is None else num_rings
         check_rings(count, grid.num_directions)
         per_ring, width = grid.num_directions // count, grid.num_thresholds
-        layers: list[nn.Module] = [nn.Unflatten(-2, (count, per_ring))]
-        if grid.variant == "channels":
-            layers = [] if count == 1 else [*layers, nn.Flatten(1, 2)]
+        layers: list[nn.Module] = [Images(count)]
         height = per_ring
         for before, after in itertools.pairwise((count * layer.num_channels, *channels)):
             if circular or num_rings is not None:
-                layers.append(nn.CircularPad2d((0, 0, 1, 1)))
+                layers.append(CircularPad())
                 height += 2
             layers.append(nn.Conv2d(before, after, 3))
             layers += [nn.BatchNorm2d(after)] if batch_norm else []
-            layers += [nn.ReLU()] if conv_activation else []
             layers.append(nn.MaxPool2d(2))
+            layers += [nn.ReLU()] if conv_activation else []  # after the maximum it gives the same in a quarter of the time
             height, width = (height - 2) // 2, (width - 2) // 2
         if height < 1 or width < 1:
             raise ValueError(
@@ -103,3 +101,28 @@ class ECTCNN(Classifier):
             if circular and dim == 3
             else uniform(num_directions, dim, dtype=torch.float64)
         )
+
+
+class Images(nn.Module):
+    """Transforms as images with a channel for each ring, ``[B, (K,) T, H]`` to ``[B, K rings, T / rings, H]``.
+
+    Channels are last in memory, which halves the time of the head.
+    """
+
+    def __init__(self, num_rings: int) -> None:
+        super().__init__()
+        self.num_rings = num_rings
+
+    def forward(self, curves: Tensor) -> Tensor:
+        channels = curves.unflatten(-2, (self.num_rings, -1)).flatten(1, -3).unbind(1)
+        return torch.stack(channels, dim=-1).movedim(-1, 1)
+
+    def extra_repr(self) -> str:
+        return f"num_rings={self.num_rings}"
+
+
+class CircularPad(nn.Module):
+    """A row more on either side of directions that form a circle. Unlike ``nn.CircularPad2d``, it keeps channels last."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.cat([images[:, :, -1:], images, images[:, :, :1]], dim=2)
