@@ -74,7 +74,10 @@ def test_a_truncated_file_is_named(name, content, part, tmp_path):
         ("a.obj", "f 1 2 3\n", "file holds no vertices"),
         ("a.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 1 3\n", "no triangle with three distinct vertices"),
         ("a.off", "OFF\n3 1 0\n0 0 nan\n1 0 0\n0 1 0\n3 0 1 2\n", "points must be finite"),
-        ("a.off", "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 3\n", "not a valid OFF file"),
+        ("a.off", "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 3\n", "faces must hold indices from 0 to 2 .* got 3"),
+        ("a.off", "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n1 0\n", "every face must have at least 2 vertices, got 1"),
+        ("a.off", "OFF\n3 1 0\n0 0 0\n1 0\n0 1 0\n3 0 1 2\n", "every vertex must have three coordinates"),
+        ("a.off", "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 x\n", "not a valid OFF file"),
         ("a.off", "OFF\n3 2 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n", "truncated: 3 vertices and 2 faces need as many lines, got 4"),
         ("a.off", "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1\n", "truncated: the last face has 3 vertices, got 2"),
         ("a.ply", PLY + "0 0 0\n1 0 0\n0 1 0\n3 0 1\n", "truncated: the last face has 3 vertices, got 2"),
@@ -175,19 +178,10 @@ def test_a_switch_of_images_is_on_or_off(name, value, tmp_path):
         es.read(written(tmp_path, "a.png", picture("png")), **{name: value})
 
 
-@pytest.mark.parametrize(("name", "library"), [("a.ply", "trimesh"), ("a.png", "PIL"), ("a.gml", "networkx")])
+@pytest.mark.parametrize(("name", "library"), [("a.png", "PIL"), ("a.gml", "networkx")])
 def test_a_missing_library_is_named_with_what_installs_it(name, library, tmp_path, monkeypatch):
-    content = {"a.ply": PLY + "0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n", "a.png": picture("png"), "a.gml": "graph [ ]"}[name]
+    content = {"a.png": picture("png"), "a.gml": "graph [ ]"}[name]
     for module in (library, f"{library}.Image"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ModuleNotFoundError, match=rf'This needs {library}.*pip install "\.\[mesh\]"'):
         es.read(written(tmp_path, name, content))
-
-
-def test_edges_beside_faces_are_not_lost_without_a_word(tmp_path):
-    header = "ply\nformat ascii 1.0\nelement vertex 5\nproperty float x\nproperty float y\nproperty float z\n"
-    header += "element face 1\nproperty list uchar int vertex_indices\n"
-    header += "element edge 1\nproperty int vertex1\nproperty int vertex2\nend_header\n"
-    (tmp_path / "a.ply").write_text(header + "0 0 0\n1 0 0\n0 1 0\n5 5 5\n6 6 6\n3 0 1 2\n3 4\n")
-    with pytest.raises(ValueError, match="both faces and edges"):
-        es.read(tmp_path / "a.ply")

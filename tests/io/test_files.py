@@ -12,9 +12,9 @@ from writing import FORMATS, MESHES, PLY, RING, array, arrays, picture, save, wr
 import eulerscan as es
 from eulerscan.complexes.packed import pack
 from eulerscan.convert import from_image, from_trimesh
-from eulerscan.io import READABLE, read_many
+from eulerscan.io import READABLE, mesh, read_many
 from eulerscan.io.formats import load
-from eulerscan.io.mesh import load_geometries, parse_mesh, read_mesh
+from eulerscan.io.mesh import parse_mesh, read_mesh
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -282,11 +282,15 @@ def test_a_mesh_is_packed_once(format, tmp_path, monkeypatch):
 @pytest.mark.parametrize("merge", [True, False])
 @pytest.mark.parametrize("name", MESHES)
 @pytest.mark.parametrize("format", ["ply", "off", "stl"])
-def test_our_parser_reads_the_same_as_trimesh(format, name, merge, tmp_path):
-    file = load(save(MESHES[name], tmp_path, format))
+def test_our_parsers_read_the_same_as_trimesh(format, name, merge, tmp_path, monkeypatch):
+    path = save(MESHES[name], tmp_path, format)
+    file = load(path)
     assert parse_mesh(file) is not None
-    ours = read_mesh(file, merge=merge, dtype=torch.float64).packed
-    theirs = from_trimesh(load_geometries(file), merge=merge, dtype=torch.float64).packed
-    assert ours.rows == theirs.rows
-    for field in ("points", "offsets", "simplices"):
-        torch.testing.assert_close(getattr(ours, field), getattr(theirs, field), rtol=0, atol=0)
+    theirs = from_trimesh(trimesh.load_scene(path, process=False).dump(), merge=merge, dtype=torch.float64).packed
+    for quick in (True, False):  # the general parser too
+        if not quick:
+            monkeypatch.setattr(mesh, "parse_mesh", lambda file: None)
+        ours = read_mesh(file, merge=merge, dtype=torch.float64).packed
+        assert ours.rows == theirs.rows
+        for field in ("points", "offsets", "simplices"):
+            torch.testing.assert_close(getattr(ours, field), getattr(theirs, field), rtol=0, atol=0)

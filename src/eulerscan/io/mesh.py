@@ -1,35 +1,27 @@
-"""Mesh files: PLY, OFF and STL.
-
-STL, and files that hold only triangles, are parsed here, the rest by trimesh, after checks that trimesh does not make.
-"""
+"""Mesh files: OBJ, OFF, PLY and STL, and a quick way for those that hold only triangles."""
 
 from __future__ import annotations
 
-import io
-import logging
 import re
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from .._imports import require
 from ..complexes import Complex
-from ..convert.trimesh import Part, assemble, from_trimesh
+from ..convert.trimesh import Part, assemble
 from .formats import File
 from .obj import parse_obj
+from .off import parse_off
+from .ply import parse_ply
 
 _Array = np.ndarray[Any, Any]
 _INT64 = np.dtype([("corners", "<i8", 3)])
 _PLY_FACE = np.dtype([("size", "u1"), ("corners", "<i4", 3)])
 _STL_FACE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
-_NO_LOG = logging.NullHandler()
 _PLY_END = b"end_header\n"
-_PLY_KEYWORDS = (b"ply", b"format", b"element", b"property")
-_PLY_LINES = 1000  # of a header without comments, at most: trimesh takes quadratic time
 _PLY_TYPES = {b"float": "f4", b"float32": "f4", b"double": "f8", b"float64": "f8", b"uchar": "u1", b"uint8": "u1"}
 _PLY_HEADER = re.compile(
     rb"ply\nformat binary_little_endian 1\.0\n(?:(?:comment|obj_info)[^\n]*\n)*"
@@ -39,33 +31,17 @@ _PLY_HEADER = re.compile(
 
 
 def read_mesh(file: File, *, merge: bool = True, dtype: torch.dtype | None = None) -> Complex:
-    """A mesh, point cloud, path or scene. Options as in :func:`from_trimesh`."""
-    mesh = _parse_stl(file.content) if file.format == "stl" else parse_mesh(file)
+    """The vertices, faces and lines of a mesh, or the points of a cloud. Polygons are triangulated.
+
+    Options as in :func:`~eulerscan.convert.from_trimesh`.
+    """
+    mesh = parse_mesh(file)
     triangles = None if mesh is None else decode_triangles(*mesh.connectivity)
     if mesh is None or triangles is None:
-        return from_trimesh(load_geometries(file), merge=merge, dtype=dtype)
-    return assemble([Part(mesh.vertices, np.empty((2, 0), np.int64), triangles)], merge=merge, dtype=dtype)
-
-
-def load_geometries(file: File) -> list[Any]:
-    """The geometries of trimesh in a file."""
-    trimesh = require("trimesh", extra="mesh")
-    logging.getLogger("trimesh").addHandler(_NO_LOG)  # or Python would print its tracebacks
-    content = _PREPARED[file.format](file.content) if file.format in _PREPARED else file.content
-    try:
-        with warnings.catch_warnings():
-            # numpy stops at text that is not a number, and only warns.
-            warnings.filterwarnings("error", message="string or file could not be read")
-            # Unprocessed: trimesh would silently drop vertices that are not finite.
-            scene = trimesh.load_scene(io.BytesIO(content), file_type=file.format, process=False)
-            geometries: list[Any] = scene.dump()
-    except (ImportError, MemoryError):
-        raise
-    except Exception as error:  # trimesh raises exceptions of many types
-        raise ValueError(f"not a valid {file.format.upper()} file: truncated, corrupted, or in another format.") from error
-    if not any(len(item.vertices) for item in geometries):
-        raise ValueError(f"file holds no vertices: empty, truncated, or not a {file.format.upper()} file.")
-    return geometries
+        part = _PARSERS[file.format](file.content)
+    else:
+        part = Part(mesh.vertices, np.empty((2, 0), np.int64), triangles)
+    return assemble([part], merge=merge, dtype=dtype)
 
 
 class Mesh(NamedTuple):
@@ -84,9 +60,9 @@ class Mesh(NamedTuple):
 def parse_mesh(file: File) -> Mesh | None:
     """The mesh in an OBJ, OFF, PLY or STL file of triangles; ``None`` if it holds anything else, or is invalid.
 
-    Several times faster than trimesh for small files.
+    Several times faster for small files than the general parsers.
     """
-    parser = _PARSERS.get(file.format)
+    parser = _FAST.get(file.format)
     try:
         return None if parser is None else parser(file.content)
     except Exception:  # reported by the general reader
@@ -104,13 +80,8 @@ def decode_triangles(num_vertices: int, triangles: bytes, layout: np.dtype[Any])
     return np.ascontiguousarray(corners.T, np.int64)
 
 
-def _mesh(vertices: _Array, triangles: _Array) -> Mesh:
-    return Mesh(vertices, np.ascontiguousarray(triangles, np.int64).tobytes(), _INT64)
-
-
 def _parse_off(content: bytes) -> Mesh:
     """Triangles only, and only coordinates at the vertices, so that line breaks do not matter."""
-    _off_faces(content)
     text = re.sub(rb"#[^\n]*", b"", content) if b"#" in content else content
     match = re.match(rb"\s*OFF\s+(\d+)[ \t]+(\d+)[^\n]*\n", text)
     if match is None:
@@ -124,7 +95,7 @@ def _parse_off(content: bytes) -> Mesh:
     corners = np.fromiter(map(int, words[3 * vertices :]), np.int64).reshape(-1, 4)
     if len(corners) != triangles or not (corners[:, 0] == 3).all():
         raise ValueError("not only triangles")
-    return _mesh(points, corners[:, 1:])
+    return Mesh(points, corners[:, 1:].tobytes(), _INT64)
 
 
 def _parse_ply(content: bytes) -> Mesh:
@@ -152,7 +123,7 @@ def _parse_ply_header(header: bytes) -> tuple[np.dtype[Any], int, int]:
     return layout, int(match["vertices"]), int(match["faces"])
 
 
-def _parse_stl(content: bytes) -> Mesh:
+def _parse_stl(content: bytes) -> Part:
     count = int.from_bytes(content[80:84], "little")
     if len(content) == 84 + 50 * count:
         vertices = np.frombuffer(content, _STL_FACE, count, 84)["corners"].reshape(-1, 3)
@@ -160,7 +131,7 @@ def _parse_stl(content: bytes) -> Mesh:
         vertices = _parse_stl_text(content)
     if not len(vertices):
         raise ValueError("file holds no vertices: empty, truncated, or not an STL file.")
-    return _mesh(vertices, np.arange(len(vertices)).reshape(-1, 3))
+    return Part(vertices, np.empty((2, 0), np.int64), np.arange(len(vertices)).reshape(-1, 3).T)
 
 
 def _parse_stl_text(content: bytes) -> _Array:
@@ -177,80 +148,16 @@ def _parse_stl_text(content: bytes) -> _Array:
         raise ValueError("not a valid STL file: every vertex must have three coordinates.") from None
 
 
-def _parse_obj(content: bytes) -> Mesh:
-    part = parse_obj(content)
+def _only_triangles(part: Part) -> Mesh:
     if part.edges.size:
         raise ValueError("not only triangles")
-    return _mesh(part.vertices, part.triangles.T)
+    return Mesh(part.vertices, np.ascontiguousarray(part.triangles.T, np.int64).tobytes(), _INT64)
 
 
-def _off_faces(content: bytes) -> list[bytes]:
-    """The lines of the faces. Raises if there are fewer lines than the header declares."""
-    text = re.sub(rb"#[^\n]*", b"", content)
-    match = re.match(rb"\s*(?:ST)?(?:C|N)*OFF(?:\s+BINARY)?\s*(\d+)\s+(\d+)", text)
-    if match is None:
-        raise ValueError("not an OFF file: it must begin with OFF and the numbers of vertices and faces.")
-    vertices, faces = int(match[1]), int(match[2])
-    rows = [line for line in text[match.end() :].splitlines()[1:] if line.strip()]
-    if len(rows) < vertices + faces:
-        raise ValueError(f"file is truncated: {vertices} vertices and {faces} faces need as many lines, got {len(rows)}.")
-    return rows[vertices : vertices + faces]
-
-
-def _prepared_off(content: bytes) -> bytes:
-    _check_faces(_off_faces(content), 0)
-    return content
-
-
-def _prepared_ply(content: bytes) -> bytes:
-    """The file without comments, which may name textures, or be in any encoding. trimesh checks the size of binary files."""
-    header, end, body = content.partition(b"end_header")
-    if not end:
-        raise ValueError("not a PLY file, or truncated: the header has no end.")
-    lines = [line for line in header.splitlines() if line.startswith(_PLY_KEYWORDS)]
-    if len(lines) > _PLY_LINES:
-        raise ValueError(f"the header declares {len(lines)} elements and properties, more than {_PLY_LINES}.")
-    elements = _ply_elements(lines)
-    if elements.get("face", (0,))[0] and elements.get("edge", (0,))[0]:
-        raise ValueError("PLY files with both faces and edges are not supported: the edges would be lost. Use NPZ.")
-    if any(line.startswith(b"format ascii") for line in lines):
-        declared = sum(count for count, _ in elements.values())
-        rows = [line for line in body.splitlines()[1:] if line.strip()]
-        if len(rows) < declared:
-            raise ValueError(f"file is truncated: the header declares {declared} lines, got {len(rows)}.")
-        begin = 0
-        for name, (count, properties) in elements.items():
-            if name == "face" and "list" in properties:
-                _check_faces(rows[begin : begin + count], properties.index("list"))
-            begin += count
-    return b"\n".join([*lines, end + body])
-
-
-def _ply_elements(header: Sequence[bytes]) -> dict[str, tuple[int, list[str]]]:
-    """The number and the types of the properties of each element."""
-    elements: dict[str, tuple[int, list[str]]] = {}
-    types: list[str] = []
-    for line in header:
-        keyword, *words = line.decode("ascii", "replace").split()
-        if keyword == "element":
-            if len(words) != 2 or not words[1].isdecimal() or words[0] in elements:
-                raise ValueError("not a valid PLY file: the header must declare every element once, with its number.")
-            types = []
-            elements[words[0]] = (int(words[1]), types)
-        elif keyword == "property":
-            types += words[:1]
-    return elements
-
-
-def _check_faces(rows: Sequence[bytes], position: int) -> None:
-    """Raise if a face lacks vertices. Their number is at ``position`` of its line."""
-    for i, row in enumerate(rows):
-        words = row.split()
-        count, found = words[position : position + 1], len(words) - position - 1
-        if count and count[0].isdigit() and found < int(count[0]):
-            face = "the last face" if i == len(rows) - 1 else f"face {i}"
-            raise ValueError(f"file is truncated: {face} has {int(count[0])} vertices, got {found}.")
-
-
-_PREPARED: dict[str, Callable[[bytes], bytes]] = {"off": _prepared_off, "ply": _prepared_ply}
-_PARSERS: dict[str, Callable[[bytes], Mesh]] = {"off": _parse_off, "ply": _parse_ply, "stl": _parse_stl, "obj": _parse_obj}
+_PARSERS: dict[str, Callable[[bytes], Part]] = {"obj": parse_obj, "off": parse_off, "ply": parse_ply, "stl": _parse_stl}
+_FAST: dict[str, Callable[[bytes], Mesh]] = {
+    "obj": lambda content: _only_triangles(parse_obj(content)),
+    "off": _parse_off,
+    "ply": _parse_ply,
+    "stl": lambda content: _only_triangles(_parse_stl(content)),
+}

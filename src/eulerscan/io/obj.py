@@ -11,19 +11,12 @@ import re
 from typing import Any
 
 import numpy as np
-import torch
 
-from ..complexes import Complex
-from ..convert.trimesh import Part, assemble
-from .formats import File
+from ..convert.trimesh import Part
+from .polygons import numbers, part_of
 
 _Array = np.ndarray[Any, Any]
 _Rows = tuple[list[int], list[bytes]]  # numbers of lines, and what follows their keyword
-
-
-def read_obj(file: File, *, merge: bool = True, dtype: torch.dtype | None = None) -> Complex:
-    """The vertices, faces and lines of an OBJ file. Polygons are triangulated."""
-    return assemble([parse_obj(file.content)], merge=merge, dtype=dtype)
 
 
 def parse_obj(content: bytes) -> Part:
@@ -38,39 +31,31 @@ def parse_obj(content: bytes) -> Part:
     for number, line in enumerate(lines):
         words = line.split(None, 1)
         if words and words[0] in found:
-            numbers, texts = found[words[0]]
-            numbers.append(number)
+            places, texts = found[words[0]]
+            places.append(number)
             texts.append(words[1] if len(words) == 2 else b"")
     starts, vertices = _vertices(found[b"v"])
-    polygons = _elements(found[b"f"], starts, "face", 3)
-    triangles = [np.stack([p[:, :1].repeat(p.shape[1] - 2, 1), p[:, 1:-1], p[:, 2:]]).reshape(3, -1) for p in polygons]
-    edges = [np.stack([line[:, :-1], line[:, 1:]]).reshape(2, -1) for line in _elements(found[b"l"], starts, "line", 2)]
-    return Part(
-        vertices,
-        np.concatenate([np.empty((2, 0), np.int64), *edges], axis=1),
-        np.concatenate([np.empty((3, 0), np.int64), *triangles], axis=1),
-    )
+    polylines = _elements(found[b"l"], starts, "line", 2)
+    edges = [np.stack([line[:, :-1], line[:, 1:]], axis=2).reshape(-1, 2) for line in polylines]
+    polygons = [*_elements(found[b"f"], starts, "face", 3), *edges]
+    sizes = [np.full(len(p), p.shape[1]) for p in polygons]
+    none = np.empty(0, np.int64)
+    return part_of(vertices, np.concatenate([none, *sizes]), np.concatenate([none, *(p.reshape(-1) for p in polygons)]))
 
 
 def _vertices(rows: _Rows) -> tuple[_Array, _Array]:
     """Lines of the vertices, and coordinates ``[V, 3]``. A weight or a color may follow the coordinates."""
-    numbers, texts = rows
+    lines, texts = rows
     if not texts:
         raise ValueError("file holds no vertices: truncated, or not an OBJ file.")
     words = [word for text in texts for word in text.split(None, 3)[:3]]
     try:
-        coordinates = _numbers(float, words)
+        coordinates = numbers(float, words)
     except ValueError:
         coordinates = np.empty(0)
     if len(coordinates) != 3 * len(texts):
         raise ValueError("every vertex must have three coordinates.")
-    return np.array(numbers), coordinates.reshape(-1, 3)
-
-
-def _numbers(type: type[int] | type[float], words: list[bytes]) -> _Array:
-    if b"_" in b" ".join(words):
-        raise ValueError("Python accepts 1_0 as a number, the format does not")
-    return np.fromiter(map(type, words), np.int64 if type is int else np.float64)
+    return np.array(lines), coordinates.reshape(-1, 3)
 
 
 def _elements(rows: _Rows, starts: _Array, name: str, least: int) -> list[_Array]:
@@ -86,12 +71,12 @@ def _elements(rows: _Rows, starts: _Array, name: str, least: int) -> list[_Array
     for size in np.unique(sizes):
         chosen = np.flatnonzero(sizes == size)
         try:
-            numbers = _numbers(int, [word for i in chosen.tolist() for word in entries[i]]).reshape(len(chosen), -1)
+            values = numbers(int, [word for i in chosen.tolist() for word in entries[i]]).reshape(len(chosen), -1)
         except (ValueError, OverflowError):
             raise ValueError("faces and lines must consist of vertex numbers.") from None
         before = np.searchsorted(starts, lines[chosen])[:, None]
-        indices = np.where(numbers < 0, numbers + before, numbers - 1)
-        bad = numbers[(numbers == 0) | (indices < 0) | (indices >= len(starts))]
+        indices = np.where(values < 0, values + before, values - 1)
+        bad = values[(values == 0) | (indices < 0) | (indices >= len(starts))]
         if len(bad):
             raise ValueError(f"faces and lines must refer to vertices 1 to {len(starts)}, got {bad[0]}.")
         found.append(indices)

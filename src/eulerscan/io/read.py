@@ -17,7 +17,6 @@ from .graphs import read_graph
 from .images import IMAGE_OPTIONS, read_image
 from .landmarks import read_landmarks, read_specimen
 from .mesh import read_mesh
-from .obj import read_obj
 from .tables import read_table
 
 
@@ -34,9 +33,8 @@ def _with_outlines(reader: Callable[..., Complex]) -> Callable[..., Complex]:
 
 # The reader of each format, and its options besides dtype.
 READERS: dict[str, tuple[Callable[..., Complex], tuple[str, ...]]] = {
-    **dict.fromkeys(("ply", "off", "stl"), (read_mesh, ("merge",))),
+    **dict.fromkeys(("obj", "ply", "off", "stl"), (read_mesh, ("merge",))),
     **dict.fromkeys(("glb", "gltf"), (read_gltf, ("merge",))),
-    "obj": (read_obj, ("merge",)),
     **dict.fromkeys(("npy", "npz"), (_with_outlines(read_arrays), ("outline",))),
     "xyz": (read_table, ()),
     **dict.fromkeys(("csv", "tps"), (_with_outlines(read_landmarks), ("outline",))),
