@@ -148,6 +148,22 @@ def test_masks_are_cleaned(options, euler, outline):
     assert es.convert.from_image(SPECKS, outline=outline, **options).euler_characteristic().tolist() == [euler]
 
 
+@pytest.mark.parametrize("threshold", [0.1, 0.3, 0.5, 0.6])
+@pytest.mark.parametrize("blur", [None, 0.0, 0.7])
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.float64])
+def test_surfaces_of_volumes_are_cleaned_at_any_threshold(threshold, blur, dtype):
+    grid = np.stack(np.mgrid[:24, :24, :24])
+
+    def ball(center, radius):
+        return ((grid - center) ** 2).sum(axis=0) < radius**2
+
+    white = 255 if dtype == np.uint8 else 1
+    two, hollow = ((mask * white).astype(dtype) for mask in (ball(7, 5) | ball(18, 3), ball(11, 9) & ~ball(11, 4)))
+    for volume, clean in ((two, {"largest_component": True}), (two, {"min_size": 300}), (hollow, {"fill_holes": True})):
+        surface = es.convert.from_image(volume, threshold=threshold, blur=blur, outline="contour", **clean)
+        assert surface.euler_characteristic().tolist() == [2]
+
+
 @pytest.mark.parametrize("options", [{"resize": 100}, {"resize": 37, "outline": "pixels"}])
 def test_resizing_keeps_place_and_size(options):
     large = disc(400, shift=0)

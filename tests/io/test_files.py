@@ -294,3 +294,13 @@ def test_our_parsers_read_the_same_as_trimesh(format, name, merge, tmp_path, mon
         assert ours.rows == theirs.rows
         for field in ("points", "offsets", "simplices"):
             torch.testing.assert_close(getattr(ours, field), getattr(theirs, field), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("mode", ["LA", "RGBA", "P"])
+def test_an_opaque_image_has_the_same_outline_with_a_channel_of_transparency(mode, tmp_path):
+    row, column = np.mgrid[:80, :80]
+    gray = Image.fromarray((127 + 90 * np.sin(row / 9) * np.cos(column / 7)).astype(np.uint8))
+    gray.save(tmp_path / "gray.png")
+    gray.convert(mode).save(tmp_path / "other.png")
+    wanted, found = (es.read(tmp_path / name) for name in ("gray.png", "other.png"))
+    assert torch.equal(wanted.points, found.points)

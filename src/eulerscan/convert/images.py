@@ -214,10 +214,11 @@ def _contour(mask: _Array, values: _Array | None, bound: float, filled: bool | N
         return Complex(torch.zeros(0, 3))
     measure = require("skimage.measure", extra="mesh")
     if values is None:
-        field, level = mask.astype(np.float32), 0.5
-    else:  # what was removed or filled lies on the other side of the level
-        above, below = np.maximum(values, np.nextafter(bound, np.inf)), np.minimum(values, bound)
-        field, level = np.where(mask, above, below), bound
+        field, level = mask.astype(np.float32), np.float32(0.5)
+    else:  # what was removed or filled is mirrored to the other side of the level, in the precision of marching cubes
+        level = np.float32(bound)
+        field = np.where(mask == (values > bound), values, 2 * bound - values).astype(np.float32)
+        field = np.where(mask, np.maximum(field, np.nextafter(level, np.inf)), np.minimum(field, np.nextafter(level, -np.inf)))
     outside = field.min() if field.min() < level else 2 * level - field.max()  # if all voxels are foreground
     vertices, triangles, _, _ = measure.marching_cubes(np.pad(field, 1, constant_values=outside), level)
     points = torch.from_numpy(vertices.astype(np.float64) - 1).to(torch.get_default_dtype())
@@ -363,8 +364,9 @@ def _gray(image: Any, background: float) -> _Array:
     if not image.has_transparency_data:
         return _pixels(image.convert("L"))
     image = image.convert("RGBA")
-    opacity = np.asarray(image.getchannel("A"), dtype=np.float64) / 255
-    return background + (np.asarray(image.convert("L")) / 255 - background) * opacity  # exact for pixels of this color
+    opacity, white = np.asarray(image.getchannel("A")) / 255, 255 * background
+    # Levels, as of an image without transparency, whose outline is then the same.
+    return np.rint(white + (np.asarray(image.convert("L")) - white) * opacity).astype(np.uint8)
 
 
 def _pixels(image: Any) -> _Array:
