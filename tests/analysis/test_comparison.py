@@ -197,7 +197,7 @@ def test_groups_are_compared_up_to_rotation():
     invariant = compare(from_outline(outlines), labels, align="invariant", **options).permanova
     assert r2[None] < 0.2
     assert min(r2["pca"], r2["best"], invariant.r2) > 0.5
-    assert invariant.p == 0.01
+    assert invariant.p_value == 0.01
 
 
 def test_missing_and_wrong_arguments_are_named():
@@ -236,11 +236,11 @@ def test_covariates_of_repeated_scans_are_those_of_their_specimens():
     only_tests = {"permutations": 199, "classification": False, "means": False}
     covariates = {"age": measured.tolist(), "few": [1.0, 1.2, 2.0, 2.1, *[None] * 24]}
     found = compare(from_outline(outlines), groups, strata=specimen, covariates=covariates, **only_tests)
-    assert found.regressions["age"].p <= 0.01
+    assert found.regressions["age"].p_value <= 0.01
     assert "few" not in found.regressions
     assert any("few is left out: it has 2 values" in remark for remark in found.remarks)
     treated = compare(from_outline(outlines), ["a", "b"] * 14, strata=specimen, covariates=covariates, **only_tests)
-    assert treated.regressions["age"].p > 0.01  # within specimens
+    assert treated.regressions["age"].p_value > 0.01  # within specimens
 
 
 def test_the_radius_is_that_of_the_oriented_shapes():

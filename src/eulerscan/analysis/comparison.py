@@ -32,6 +32,7 @@ from .groups import (
     Labels,
     PairTest,
     PermutationTest,
+    as_list,
     distance_regression,
     energy_test,
     pairwise_tests,
@@ -129,7 +130,7 @@ class Comparison:
                     "groups": list(pair.groups),
                     "sizes": list(pair.sizes),
                     **pair.test.as_dict(),
-                    "q": pair.q,
+                    "q_value": pair.q_value,
                     "distance": pair.distance,
                     "d": pair.d,
                 }
@@ -141,7 +142,7 @@ class Comparison:
             "explained": self.ordination.explained.tolist(),
             "remarks": self.remarks,
             "permutations": self.permutations,
-            "smallest_p": self.permanova.smallest_p,
+            "smallest_p_value": self.permanova.smallest_p_value,
             "seed": self.seed,
             "align": self.align,
             "strata": self.strata is not None,
@@ -197,16 +198,16 @@ def compare(
         >>> clouds = torch.rand(12, 30, 2, generator=torch.Generator().manual_seed(0)) * torch.tensor([1.0, 0.3])
         >>> clouds[6:, :, 1] *= 2
         >>> found = compare(clouds, ["thin"] * 6 + ["wide"] * 6, permutations=99, classification=False, means=False)
-        >>> found.permanova.p <= 0.05
+        >>> found.permanova.p_value <= 0.05
         True
     """
     check_choice(align, "align", get_args(Align), optional=True)
     positive(permutations, "permutations")
     complex = Complex.from_packed(as_complex(shapes).packed.map(Tensor.detach, Tensor.detach)).to("cpu", torch.float64)
     count = complex.num_complexes
-    labels = tuple(map(str, groups))
+    labels = tuple(map(str, as_list(groups)))
     known_names = tuple(map(str, range(count))) if names is None else tuple(names)
-    blocks = None if strata is None else tuple(map(str, strata))
+    blocks = None if strata is None else tuple(map(str, as_list(strata)))
     for name, values in (("groups", labels), ("names", known_names), ("strata", blocks)):
         if values is not None and len(values) != count:
             raise ValueError(f"{name} must hold a value for each of {count} shapes, got {len(values)}.")
