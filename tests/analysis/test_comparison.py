@@ -10,7 +10,7 @@ import torch
 import eulerscan as es
 from eulerscan import rotations
 from eulerscan.analysis import compare, distance_matrix, fit_shape, mds, means, oriented, pca
-from eulerscan.analysis.features import feature_blocks
+from eulerscan.analysis.features import shape_features
 from eulerscan.analysis.stages import Stages
 from eulerscan.complexes.extent import centroid_sizes, measure_weighted
 from eulerscan.convert import from_outline
@@ -46,8 +46,8 @@ def test_the_measure_below_the_last_height_is_the_length_or_area():
 
 def test_blocks_by_kind_of_shape():
     config = es.ECTConfig(num_directions=6, num_thresholds=8)
-    assert list(feature_blocks(es.as_complex(torch.rand(3, 9, 2)), config)) == ["transform", "smooth"]
-    assert list(feature_blocks(from_outline(torch.rand(3, 9, 2)), config)) == ["transform", "smooth", "measure"]
+    assert list(shape_features(es.as_complex(torch.rand(3, 9, 2)), config)) == ["transform", "smooth"]
+    assert list(shape_features(from_outline(torch.rand(3, 9, 2)), config)) == ["transform", "smooth", "measure"]
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -103,18 +103,18 @@ def test_sizes_scale_with_the_shape():
 
 def test_noise_is_not_classified_better_than_by_chance():
     rng = np.random.default_rng(0)
-    blocks = {name: rng.normal(size=(120, 10)) for name in "abc"}
+    features = {name: rng.normal(size=(120, 10)) for name in "abc"}
     sets = [("a",), ("b",), ("c",), ("a", "b", "c")]
-    found = classify(blocks, np.arange(120) % 2, {"all": sets}, repeats=2)["all"]
+    found = classify(features, np.arange(120) % 2, {"all": sets}, repeats=2)["all"]
     assert 0.35 < found.accuracy < 0.65
     assert found.confusion.sum() == 240
 
 
-def test_the_informative_block_is_chosen():
+def test_informative_features_are_chosen():
     rng = np.random.default_rng(1)
     labels = np.arange(90) % 3
-    blocks = {"noise": rng.normal(size=(90, 30)), "signal": rng.normal(size=(90, 4)) + 2 * np.eye(4)[labels]}
-    found = classify(blocks, labels, {"noise": [("noise",)], "both": [("noise",), ("signal",)]}, repeats=1)
+    features = {"noise": rng.normal(size=(90, 30)), "signal": rng.normal(size=(90, 4)) + 2 * np.eye(4)[labels]}
+    found = classify(features, labels, {"noise": [("noise",)], "both": [("noise",), ("signal",)]}, repeats=1)
     assert found["noise"].accuracy < 0.55
     assert found["both"].accuracy > 0.75
     assert next(iter(found["both"].chosen)) == "signal"
@@ -212,16 +212,16 @@ def test_missing_and_wrong_arguments_are_named():
         compare(shapes, list("aaabbb"), align="procrustes")
 
 
-def test_a_block_that_is_named_twice_has_twice_the_weight():
-    """As if there were a copy of it."""
+def test_features_that_are_named_twice_have_twice_the_weight():
+    """As if there were a copy of them."""
     rng = np.random.default_rng(0)
     labels = np.arange(60) % 2
     signal, noise = rng.normal(size=(60, 3)) + labels[:, None], rng.normal(size=(60, 3))
-    blocks = {"signal": signal, "noise": noise}
-    found = classify(blocks, labels, {"once": [("signal", "noise")], "twice": [("signal", "signal", "noise")]}, repeats=3)
+    features = {"signal": signal, "noise": noise}
+    found = classify(features, labels, {"once": [("signal", "noise")], "twice": [("signal", "signal", "noise")]}, repeats=3)
     assert found["twice"].chosen == found["once"].chosen == {"signal + noise": 15}
     assert found["twice"].predictions != found["once"].predictions
-    again = classify(blocks | {"copy": signal}, labels, {"copy": [("signal", "copy", "noise")]}, repeats=3)["copy"]
+    again = classify(features | {"copy": signal}, labels, {"copy": [("signal", "copy", "noise")]}, repeats=3)["copy"]
     assert again.predictions == found["twice"].predictions
 
 

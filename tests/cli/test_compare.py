@@ -230,7 +230,7 @@ def test_a_killed_command_resumes(tmp_path, monkeypatch):
     assert sum(name.startswith("fold-") for name in stored) == 15
     assert not (output / "report.html").exists()
     with monkeypatch.context() as patched:
-        patched.setattr(comparison, "feature_blocks", killed)  # not computed again
+        patched.setattr(comparison, "shape_features", killed)  # not computed again
         assert run(*words) == 0
     assert run(shapes, "--data", "outline=true", "-o", tmp_path / "again") == 0
     first, second = results(output), results(tmp_path / "again")

@@ -26,13 +26,14 @@ from ..variants import rotation_invariant
 from . import quality
 from .classification import FEWEST, FOLDS, Classification, FeatureSet, classify, num_folds, num_repeats
 from .distances import distance_matrix
-from .features import feature_blocks
+from .features import shape_features
 from .groups import (
     Dispersion,
     Labels,
     PairTest,
     PermutationTest,
     as_list,
+    blocks_are_whole,
     distance_regression,
     energy_test,
     pairwise_tests,
@@ -258,7 +259,7 @@ def compare(
                 joined["traits"] = _traits(traits, known_names)
                 sets |= {"traits": [("traits",)], "shape and traits": [(*one, "traits") for one in [*sets.values()][-1]]}
             found = classify(
-                {name: block[classified] for name, block in joined.items()},
+                {name: values[classified] for name, values in joined.items()},
                 [labels[i] for i in classified],
                 sets,
                 folds=folds,
@@ -362,16 +363,16 @@ def _checked_config(shapes: Complex, labels: Sequence[str], config: ECTConfig, r
 
 
 def _features(shapes: Complex, config: ECTConfig, align: Align | None) -> dict[str, _Array]:
-    blocks = feature_blocks(shapes, config)
-    invariant = {f"invariant {name}": rotation_invariant(block, shapes.dim) for name, block in blocks.items()}
-    used = invariant if align == "invariant" else blocks | invariant
-    return {name: block.numpy() for name, block in used.items()}
+    plain = shape_features(shapes, config)
+    invariant = {f"invariant {name}": rotation_invariant(values, shapes.dim) for name, values in plain.items()}
+    used = invariant if align == "invariant" else plain | invariant
+    return {name: values.numpy() for name, values in used.items()}
 
 
 def _balanced(features: Mapping[str, _Array], dim: int) -> dict[str, _Array]:
     """Features for classification: of spectra the square roots, since few magnitudes are much larger than the others."""
     spectra = {name for name in features if dim == 2 and name.startswith("invariant")}
-    return {name: np.sqrt(block) if name in spectra else block for name, block in features.items()}
+    return {name: np.sqrt(values) if name in spectra else values for name, values in features.items()}
 
 
 def _candidates(features: Mapping[str, Any], dim: int, use_size: bool) -> dict[str, list[FeatureSet]]:
@@ -440,11 +441,6 @@ def _regressions(
         part = matrix[known][:, known]
         found[name] = distance_regression(part, column[known], permutations=permutations, strata=blocks, seed=seed)
     return found
-
-
-def blocks_are_whole(labels: Sequence[str], strata: Sequence[str]) -> bool:
-    """Whether each block belongs to one group, so that whole blocks are permuted, and not labels within them."""
-    return len(set(zip(labels, strata, strict=True))) == len(set(strata))
 
 
 def _dispersion(

@@ -16,6 +16,7 @@ import numpy as np
 from torch import Tensor
 
 from .._validation import positive
+from .ordination import gower_matrix
 
 _Array = np.ndarray[Any, Any]
 Labels = Sequence[Hashable] | _Array | Tensor
@@ -208,7 +209,7 @@ def pairwise_tests(
         inside = np.flatnonzero((labels == i) | (labels == j))
         own, part = (labels[inside] == j).astype(np.int64), matrix[np.ix_(inside, inside)]
         within = None if blocks is None else blocks[inside]
-        units = len(inside) if within is None else _num_exchangeable(own, within)
+        units = len(np.unique(within)) if within is not None and blocks_are_whole(own, within) else len(inside)
         if (units < 3 and len(kinds) > 2) or len(inside) < 3 or not part.any():
             nothing = np.ones(permutations)
             test = PermutationTest(1.0, 1.0, 0.0, 0.0, 0.0, permutations, 1.0, seed, nothing)
@@ -252,8 +253,7 @@ def distance_regression(
         raise ValueError("covariate must have different values, for at least three shapes, got a constant.")
     if not matrix.any():
         raise ValueError("distances must not all be zero: all shapes are the same.")
-    squares = matrix**2
-    gower = -(squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()) / 2
+    gower = gower_matrix(matrix)
     centered = values - values.mean()
     centered /= np.linalg.norm(centered)
     total = float(np.trace(gower))
@@ -306,7 +306,7 @@ def permuted_labels(
         return Arrangement(index, _smallest_p_value(labels, np.zeros(n, dtype=np.int64), permutations, named))
     blocks, _ = numbered(strata, n, "strata")
     first = np.unique(blocks, return_index=True)[1]
-    if (labels == labels[first][blocks]).all():
+    if blocks_are_whole(labels, blocks):
         if len(first) < 3:
             raise ValueError(
                 f"strata must have at least three blocks if groups do not differ within them, since then whole blocks are "
@@ -321,10 +321,9 @@ def permuted_labels(
     return Arrangement(index, _smallest_p_value(labels, blocks, permutations, named))
 
 
-def _num_exchangeable(labels: _Array, blocks: _Array) -> int:
-    """Number of blocks if each has one label, so that whole blocks are permuted; else of shapes."""
-    count = len(np.unique(blocks))
-    return count if np.unique(np.stack([blocks, labels]), axis=1).shape[1] == count else len(labels)
+def blocks_are_whole(labels: Labels, strata: Labels) -> bool:
+    """Whether each block belongs to one group, so that whole blocks are permuted, and not labels within them."""
+    return len(set(zip(labels, strata, strict=True))) == len(set(strata))
 
 
 def _smallest_p_value(labels: _Array, blocks: _Array, permutations: int, named: bool) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from .._validation import positive
 
 _Array = np.ndarray[Any, Any]
+Matrix = TypeVar("Matrix", Tensor, _Array)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +83,20 @@ def mds(distances: Tensor | _Array, num_components: int = 10) -> Ordination:
     matrix = torch.as_tensor(distances)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
         raise ValueError(f"distances must be a square matrix [N, N] with N at least 2, got {list(matrix.shape)}.")
-    squares = matrix.double().square()
-    gower = -(squares - squares.mean(dim=0) - squares.mean(dim=1)[:, None] + squares.mean()) / 2
-    values, vectors = torch.linalg.eigh(gower)
+    values, vectors = torch.linalg.eigh(gower_matrix(matrix.double()))
     values, vectors = values.flip(0), vectors.flip(1)
     kept = min(num_components, len(matrix) - 1)
     total = values.clamp(min=0).sum()
     scores = _signed(vectors[:, :kept]) * values[:kept].clamp(min=0).sqrt()
     explained = values[:kept].clamp(min=0) / torch.where(total > 0, total, 1.0)
     return Ordination(scores.to(matrix.dtype), explained.to(matrix.dtype))
+
+
+def gower_matrix(distances: Matrix) -> Matrix:
+    """The inner products of centered points with these distances."""
+    squares = distances**2
+    products: Matrix = -(squares - squares.mean(0) - squares.mean(1)[:, None] + squares.mean()) / 2
+    return products
 
 
 def _signed(vectors: Tensor) -> Tensor:

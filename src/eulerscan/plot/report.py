@@ -15,8 +15,8 @@ import torch
 from .._storage import replacing
 from .._tables import comma_separated
 from .._version import __version__
-from ..analysis.comparison import Comparison, blocks_are_whole
-from ..analysis.groups import PermutationTest
+from ..analysis.comparison import Comparison
+from ..analysis.groups import PermutationTest, blocks_are_whole
 from ..io import Failure
 from .figures import figure, save
 from .groups import FEWEST, draw_comparison, draw_means
