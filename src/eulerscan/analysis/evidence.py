@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._storage import replacing
+from .._storage import write_text
 from .._tables import comma_separated
 from ..complexes import Complex, Shape, as_complex
 from ..complexes.boundary import outlined
@@ -404,11 +404,9 @@ def write_evidence(
     tables["regions.csv"] = (["shape", "group", "num_vertices", "prominence", "p_value", "vertices"], regions)
     for name, (header, lines) in tables.items():
         written.append(folder / name)
-        with replacing(written[-1]) as partial:
-            partial.write_text(comma_separated(header, lines), encoding="utf-8")
+        write_text(written[-1], comma_separated(header, lines))
     written.append(folder / "legend.txt")
-    with replacing(written[-1]) as partial:
-        partial.write_text(legend(found) + "\n", encoding="utf-8")
+    write_text(written[-1], legend(found) + "\n")
     return written
 
 

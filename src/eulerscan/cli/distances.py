@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .._progress import progress_bar
-from .._storage import replacing
+from .._storage import write_text
 from .._tables import comma_separated
 from ..analysis.distances import check_p, distance_matrix
 from ..analysis.pairwise import PairwiseCheckpoint
@@ -114,9 +114,8 @@ def distances(
     else:
         checkpoint = load_checkpoint(output, listing, found, p)
         matrix = distances_in_space(found, listing.folder, p, checkpoint, quiet)
-    with replacing(output) as partial:
-        rows = [[name, *(f"{value:.9g}" for value in row)] for name, row in zip(found.names, matrix.tolist(), strict=True)]
-        partial.write_text(comma_separated(["name", *found.names], rows), encoding="utf-8")
+    rows = [[name, *(f"{value:.9g}" for value in row)] for name, row in zip(found.names, matrix.tolist(), strict=True)]
+    write_text(output, comma_separated(["name", *found.names], rows))
     if plot is not None:
         label = f"L{'∞' if math.isinf(p) else f'{p:g}'} distance{' after alignment' if align else ''}"
         groups = [group or "(none)" for group in found.groups]

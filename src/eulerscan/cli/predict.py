@@ -13,7 +13,7 @@ from torch import Tensor
 from tyro.conf import Positional, arg
 
 from .._progress import progress
-from .._storage import replacing
+from .._storage import write_text
 from .._tables import aligned, comma_separated, printable
 from ..complexes import Complex, collate
 from ..datasets import Dataset
@@ -93,8 +93,7 @@ def evaluate(
 
     metrics = score(model, dataset, split, num_points=config.training.num_points, on_batch=collect)
     if output is not None:
-        with replacing(output) as partial:
-            partial.write_text(comma_separated(["shape", "true class", "class", "probability"], rows), encoding="utf-8")
+        write_text(output, comma_separated(["shape", "true class", "class", "probability"], rows))
     if as_json:
         print(json.dumps({**metrics.summary(), "count": metrics.count, "confusion": metrics.confusion.tolist()}))
         return print_failures(failed)
@@ -186,8 +185,7 @@ def predict(
                 rows.append([str(path), config.classes[best], row[best], *row])
     header = ["file", "class", "probability"]
     if output is not None and rows:
-        with replacing(output) as partial:
-            partial.write_text(comma_separated([*header, *config.classes], rows), encoding="utf-8")
+        write_text(output, comma_separated([*header, *config.classes], rows))
         print(f"{len(rows)} predictions in {output}")
     elif rows:
         print(aligned(header, [[file, name, f"{probability:.3f}"] for file, name, probability, *_ in rows]))

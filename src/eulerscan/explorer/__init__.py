@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from .. import directions as spheres
-from .._storage import replacing
+from .._storage import write_text
 from .._validation import check_choice
 from .._version import __version__
 from ..analysis.evidence import Evidence, legend
@@ -69,9 +69,7 @@ class ColorMap(NamedTuple):
 
 def write_page(shape: Shape, path: Path | str, *, name: str, **options: Any) -> None:
     """Write the page of a shape to a file, atomically. Options are those of :func:`page`."""
-    text = page(shape, name=name, **options)
-    with replacing(Path(path)) as partial:
-        partial.write_text(text, encoding="utf-8")
+    write_text(Path(path), page(shape, name=name, **options))
 
 
 def page(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .._storage import replacing
+from .._storage import write_json, write_text
 from .._tables import comma_separated
 from .._version import __version__
 from ..analysis.comparison import Comparison
@@ -83,16 +82,13 @@ def write_report(
         for extension in (".png", ".pdf"):
             save(picture, folder / "figures" / f"{name}{extension}")
     for name, (header, rows) in _tables(found).items():
-        with replacing(folder / f"{name}.csv") as partial:
-            partial.write_text(comma_separated(header, rows), encoding="utf-8")
+        write_text(folder / f"{name}.csv", comma_separated(header, rows))
     listed = [{"path": str(failure.path), "reason": failure.reason} for failure in failures]
     results = found.as_dict() | {"left_out": listed, "command": command}
-    with replacing(folder / "results.json") as partial:
-        partial.write_text(json.dumps(_finite(results), indent=2) + "\n", encoding="utf-8")
+    write_json(folder / "results.json", _finite(results))
     images = {name: _embedded(folder / "figures" / f"{name}.png", picture) for name, picture in pictures.items()}
     page = folder / "report.html"
-    with replacing(page) as partial:
-        partial.write_text(_page(found, title, images, captions, failures, command), encoding="utf-8")
+    write_text(page, _page(found, title, images, captions, failures, command))
     return page
 
 
