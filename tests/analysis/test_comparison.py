@@ -95,6 +95,27 @@ def test_principal_components_keep_the_distances():
         mds(matrix).transform_at(torch.zeros(2))
 
 
+@pytest.mark.parametrize("count", [3, 7, 30])
+def test_principal_components_are_those_of_the_singular_values(count):
+    transforms = torch.randn(count, 2, 4, dtype=torch.float64)
+    found = pca(transforms, 3)
+    rows = transforms.flatten(1) - transforms.flatten(1).mean(dim=0)
+    values = torch.linalg.svdvals(rows)
+    kept = min(3, count - 1)
+    torch.testing.assert_close(torch.linalg.vector_norm(found.scores, dim=0), values[:kept])
+    torch.testing.assert_close(found.explained, (values.square() / values.square().sum())[:kept])
+    torch.testing.assert_close(rows @ found.components.flatten(1).T, found.scores)
+    assert bool((found.scores.amax(dim=0) >= found.scores.abs().amax(dim=0)).all())
+
+
+def test_a_single_transform_has_the_score_zero():
+    found = pca(torch.rand(1, 2, 4))
+    assert found.scores.tolist() == [[0.0]]
+    assert found.explained.tolist() == [0.0]
+    with pytest.raises(ValueError, match="transforms .* empty"):
+        pca(torch.rand(0, 2, 4))
+
+
 def test_sizes_scale_with_the_shape():
     shape = from_outline(blob(0))
     one, other = (centroid_sizes(shape.with_points(factor * shape.points + 5)) for factor in (1.0, 3.0))
