@@ -140,7 +140,9 @@ def classification() -> tuple[list[str], list[list[str]], list[dict]]:
             warnings.simplefilter("ignore")
             found = classify(joined, labels, candidates, repeats=repeats)
         record |= {f"compare: {what}": result.accuracy for what, result in found.items()}
-        record |= {"standard error": found["shape and size"].standard_error, "majority": found["shape and size"].majority}
+        both = found["shape and size"]
+        shrunk = (both.accuracy * len(labels) + 2) / (len(labels) + 4)  # Agresti and Coull: not 0 if all are correct
+        record |= {"standard error": (shrunk * (1 - shrunk) / (len(labels) + 4)) ** 0.5, "majority": both.majority}
         records.append(record)
         print(json.dumps(record), flush=True)
     header = [key for key in records[0] if key not in ("repeats",)]

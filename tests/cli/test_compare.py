@@ -73,8 +73,8 @@ def test_a_report_of_two_folders(tmp_path):
     assert interactive.index('"mean of thin') < interactive.index('"mean of wide') < interactive.index('"mean of all shapes')
     assert len((output / "distances.csv").read_text("utf-8").splitlines()) == 13
     shares = found["classifications"]
-    assert f"from shape {100 * shares['shape']['accuracy']:.1f} ± " in page
-    assert f"from shape and size {100 * shares['shape and size']['accuracy']:.1f} ± " in page
+    assert f"from shape {100 * shares['shape']['accuracy']:.1f} % (" in page
+    assert f"from shape and size {100 * shares['shape and size']['accuracy']:.1f} % (" in page
 
 
 def test_the_pair_of_two_groups_and_the_shares_of_the_tables(tmp_path):
@@ -88,10 +88,11 @@ def test_the_pair_of_two_groups_and_the_shares_of_the_tables(tmp_path):
     rows = list(csv.DictReader((output / "classification.csv").read_text("utf-8").splitlines()))
     assert [row["from"] for row in rows] == list(found["classifications"])
     for row in rows:
-        for column in ("accuracy", "standard error", "balanced", "majority"):
-            assert float(row[column]) == pytest.approx(
-                found["classifications"][row["from"]][column.replace(" ", "_")], rel=1e-5
-            )
+        own = found["classifications"][row["from"]]
+        for column in ("accuracy", "balanced", "majority"):
+            assert float(row[column]) == pytest.approx(own[column], rel=1e-5)
+        assert [float(row[f"{end} bound"]) for end in ("lower", "upper")] == pytest.approx(own["interval"], rel=1e-5)
+        assert own["interval"][0] < own["accuracy"] <= own["interval"][1] <= 1
     assert f"<td>{100 * float(rows[0]['accuracy']):.1f} %</td>" in (output / "report.html").read_text("utf-8")
 
 

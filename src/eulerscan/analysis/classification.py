@@ -35,7 +35,7 @@ class Classification:
 
     Attributes:
         accuracy: Share of the shapes that were classified correctly, each by a classifier that had not seen it.
-        standard_error: Of the accuracy, from the number of shapes (Agresti and Coull, which is not 0 if all are correct).
+        interval: The 95 % interval of the accuracy, from the number of shapes (:func:`~eulerscan.training.metrics.wilson`).
         majority: Accuracy of always predicting the largest group.
         balanced: Mean over the groups of the share classified correctly.
         folds, repeats: Number of folds, and how often they were drawn.
@@ -48,7 +48,7 @@ class Classification:
     """
 
     accuracy: float
-    standard_error: float
+    interval: tuple[float, float]
     majority: float
     balanced: float
     folds: int
@@ -185,13 +185,14 @@ def num_repeats(count: int) -> int:
 def _summary(
     predicted: _Array, labels: _Array, kinds: list[str], folds: int, accuracies: list[float], chosen: dict[str, int], seed: int
 ) -> Classification:
+    from ..training.metrics import wilson
+
     confusion = np.zeros((len(kinds), len(kinds)), dtype=np.int64)
     np.add.at(confusion, (np.broadcast_to(labels, predicted.shape), predicted), 1)
     accuracy = float((predicted == labels).mean())
-    shrunk = (accuracy * len(labels) + 2) / (len(labels) + 4)
     return Classification(
         accuracy=accuracy,
-        standard_error=math.sqrt(shrunk * (1 - shrunk) / (len(labels) + 4)),
+        interval=wilson(accuracy, len(labels)),
         majority=float(np.bincount(labels).max() / len(labels)),
         balanced=float((confusion.diagonal() / confusion.sum(axis=1)).mean()),
         folds=folds,

@@ -115,11 +115,11 @@ def summary(found: Comparison) -> list[str]:
         )
     if (best := found.classification) is not None:
         shares = "; ".join(
-            f"from {uses} {100 * one.accuracy:.1f} ± {100 * one.standard_error:.1f} %"
+            f"from {uses} {100 * one.accuracy:.1f} % ({100 * one.interval[0]:.1f} to {100 * one.interval[1]:.1f})"
             for uses, one in found.classifications.items()
         )
         lines.append(
-            f"Shapes assigned to their group in nested cross-validation (± standard error): {shares}. Always guessing the "
+            f"Shapes assigned to their group in nested cross-validation (95 % interval): {shares}. Always guessing the "
             f"largest group gives {100 * best.majority:.1f} %."
         )
     return lines
@@ -186,7 +186,8 @@ def _page(
         drawn = "once" if first.repeats == 1 else f"{first.repeats} times"
         parts.append(
             f'<p class="note">Support vector machines in nested cross-validation: {first.folds} folds, drawn {drawn}; what a '
-            "classifier uses was chosen within the training shapes of each fold. Majority: guessing the largest group.</p>"
+            "classifier uses was chosen within the training shapes of each fold. "
+            "Bounds are those of the 95 % interval (Wilson). Majority: guessing the largest group.</p>"
         )
         parts.append(_figure(images["confusion"], f"Predictions from {list(found.classifications)[-1]}, in all repeats."))
     for name, caption in captions.items():
@@ -272,11 +273,11 @@ def _tables(found: Comparison) -> dict[str, tuple[list[str], list[list[Any]]]]:
         tables["covariates"] = (["covariate", *_STATISTICS], tests)
     if found.classifications:
         tables["classification"] = (
-            ["from", "accuracy", "standard error", "balanced", "majority", "most often chosen"],
+            ["from", "accuracy", "lower bound", "upper bound", "balanced", "majority", "most often chosen"],
             [
                 [
                     name,
-                    *(f"{x:.6g}" for x in (c.accuracy, c.standard_error, c.balanced, c.majority)),
+                    *(f"{x:.6g}" for x in (c.accuracy, *c.interval, c.balanced, c.majority)),
                     next(iter(c.chosen)),
                 ]
                 for name, c in found.classifications.items()
