@@ -6,23 +6,22 @@ import shlex
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import torch
 from tyro.conf import arg
 
-from .._progress import progress_bar
 from .._validation import positive
 from ..analysis.comparison import CONFIG, MAX_MEANS, Comparison
 from ..analysis.comparison import compare as compare_groups
 from ..analysis.evidence import MEANING, evidence
 from ..complexes import Complex
 from ..config import ECTConfig
+from ..datasets.folder import read_named
 from ..explorer import write_page
-from ..io import Failure, Metadata, read_all, read_metadata
+from ..io import Failure, Metadata, read_metadata
+from ..io.metadata import join_groups
 from ..io.walk import name_of
 from ..plot.evidence import draw_evidence
 from ..plot.report import summary, write_report
@@ -101,37 +100,29 @@ def compare(
     if (output / "report.html").exists() and not overwrite:
         raise FileExistsError(f"{output / 'report.html'} exists already. Use --overwrite to replace it.")
     listing = find_files(files, input=input, exclude=[output], sort=True, quiet=quiet)
-    groups = input.groups(listing)
-    table = None if input.table is None else read_metadata(input.table)
-    failures = [*listing.path_failures, *_without_group(listing.names, groups, listing.folder, table, input.label)]
-    names = [name for name in listing.names if name in groups]
-    if not names:
+    groups, without = join_groups(listing, input.table, input.label)
+    if input.table is None:
+        paths = (path for path, group in zip(listing.paths, listing.groups, strict=True) if not group)
+        without = [Failure(path, "in no subfolder, so it has no group.") for path in paths]
+    if not groups:
         raise ValueError(
             "No shape has a group. Put the shapes of each group in a subfolder, or give --table and --label: a table of the "
             "shapes, and its column with the groups."
         )
-    paths = [listing.folder / name for name in names]
-    with closing(progress_bar(len(paths), "reading files", hidden=quiet)) as bar:
-        batches, unread = read_all(paths, cache=input.cache, progress=bar, **{"dtype": torch.float64} | reading)
-    failures += unread
-    if not batches:
+    shapes, names, unread = read_named(listing.folder, groups, cache=input.cache, quiet=quiet, **reading)
+    failures = [*listing.path_failures, *without, *unread]
+    if not names:
         return print_failures(failures, done=0)
-    if len(batches) > 1:
-        listed = "; ".join(
-            f"dimension {dim} in {len(b.positions)}, such as {paths[b.positions[0]]} of {groups[names[b.positions[0]]]}"
-            for dim, b in batches.items()
-        )
-        raise ValueError(f"All shapes must have points of the same dimension, got {listed}.")
-    [(positions, shapes)] = batches.values()
     kept, constant = _with_extent(shapes)
-    failures += [Failure(paths[positions[i]], "all points coincide.") for i in constant]
-    shapes, own = shapes.select(kept), [names[positions[i]] for i in kept]
+    failures += [Failure(listing.folder / names[i], "all points coincide.") for i in constant]
+    shapes, own = shapes.select(kept), [names[i] for i in kept]
     labels = [groups[name] for name in own]
     if len(set(labels)) < 2:
         print_failures(failures)
         raise ValueError(f"There must be at least two groups, got {labels[0] if labels else 'none'} only.")
     if where and sum(number > 1 for number in Counter(labels).values()) < 2:
         raise ValueError("--where needs at least two groups of at least two shapes.")
+    table = None if input.table is None else read_metadata(input.table)
     found = compare_groups(
         shapes,
         labels,
@@ -163,17 +154,6 @@ def compare(
         if found.warps:
             print(f"{output / WARPS}: interactive page of a shape that is warped between the means")
     return print_failures(failures)
-
-
-def _without_group(
-    names: Sequence[str], groups: Mapping[str, str], folder: Path, table: Metadata | None, label: str | None
-) -> list[Failure]:
-    """Shapes that have no group, and rows of the table that are no shapes."""
-    why = "in no subfolder, so it has no group." if table is None else f"no {label} in {table.path}."
-    found = [Failure(folder / name, why) for name in names if name not in groups]
-    if table is not None:
-        found += [Failure(table.path, f"row {row!r} is none of the shapes.") for row in table.unmatched(names)]
-    return found
 
 
 def _with_extent(shapes: Complex) -> tuple[list[int], list[int]]:

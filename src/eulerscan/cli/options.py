@@ -15,9 +15,10 @@ from tyro.conf import Positional, arg
 from .._tables import printable
 from ..analysis.quality import describe_topology
 from ..complexes import Complex
-from ..io import READABLE, Failure, Listing, Metadata, list_shapes, read, read_metadata
+from ..io import READABLE, Failure, Listing, Metadata, list_shapes, read
 from ..io.formats import IMAGE_EXTENSIONS
 from ..io.images import has_light_background
+from ..io.metadata import join_groups
 from .help import OPTIONAL
 
 MAX_NAMED = 3  # files that are skipped for the same reason
@@ -69,11 +70,7 @@ class Input:
 
     def groups(self, listing: Listing) -> dict[str, str]:
         """The group of each shape by name: the label in the table, or the subfolder. Shapes without one are missing."""
-        if self.table is None:
-            groups: Sequence[str | None] = listing.groups
-        else:
-            groups = read_metadata(self.table).column(self.label or "", listing.names)
-        return {name: group for name, group in zip(listing.names, groups, strict=True) if group}
+        return join_groups(listing, self.table, self.label)[0]
 
 
 def read_blocks(table: Metadata, column: str, names: Sequence[str]) -> list[str]:
