@@ -14,6 +14,7 @@ The score is linear in the weights before squaring, so all labelings are one mat
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -328,12 +329,16 @@ def _chunks(complex: Complex, num_labelings: int) -> list[Tensor]:
     return [(group == number).nonzero()[:, 0] for number in group.unique().tolist()]
 
 
-def _checked_shapes(complex: Complex, config: ECTConfig) -> Complex:
-    plain = ECTConfig(config.num_directions, config.num_thresholds, config.radius, normalize=config.normalize)
-    if config != plain:
+def check_exact(config: ECTConfig) -> None:
+    """Raise unless it is the exact transform, on any grid and of shapes normalized in any way."""
+    if not config.is_plain or math.isfinite(config.scale):
         raise ValueError(
             f"config must be that of the exact transform (only grid, radius and normalize may be set), got {config}."
         )
+
+
+def _checked_shapes(complex: Complex, config: ECTConfig) -> Complex:
+    check_exact(config)
     if config.num_thresholds < 2:
         raise ValueError(f"config must have at least 2 thresholds, got {config.num_thresholds}.")
     sizes = complex.offsets[0].diff()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 from .._progress import progress_bar
@@ -132,8 +131,7 @@ def _warn_different_sizes(found: Transforms) -> None:
     """Warn if point clouds have different sizes: their curves end at the number of points, which dominates the distances."""
     ends = found.transforms[..., -1].flatten(1).median(dim=1).values  # Euler characteristics, if the radius is large enough
     low, high = float(ends.min()), float(ends.max())
-    plain = found.settings.ect == replace(found.settings.ect, variant="ect", derivative=False, divide_by=None)
-    if plain and low >= CLOUD and high > 1.1 * low:
+    if found.settings.ect.is_plain and low >= CLOUD and high > 1.1 * low:
         print(
             f"warning: the point clouds have {low:g} to {high:g} points, and the distances mostly reflect that. Use "
             "--divide-by vertices for clouds of different sizes",

@@ -22,7 +22,7 @@ from .. import directions as spheres
 from .._storage import write_text
 from .._validation import check_choice
 from .._version import __version__
-from ..analysis.evidence import Evidence, legend
+from ..analysis.evidence import Evidence, check_exact, legend
 from ..analysis.evidence import color_limits as evidence_limits
 from ..complexes import Complex, Shape, as_complex, collate
 from ..complexes.boundary import occurrences, outer_triangles
@@ -130,10 +130,7 @@ def describe(
 ) -> dict[str, Any]:
     """The data of a page, JSON-serializable, with arrays in base64."""
     check_choice(up, "up", get_args(Up))
-    if config != ECTConfig(config.num_directions, config.num_thresholds, config.radius, normalize=config.normalize):
-        raise ValueError(
-            f"config must be that of the exact transform (only grid, radius and normalize may be set), got {config}."
-        )
+    check_exact(config)
     normalize, complex = config.normalize, _checked(shape).normalized(config.normalize)
     warped = {name: _warped(other, name, complex).normalized(normalize) for name, other in (warps or {}).items()}
     config = replace(config.with_radius_of(collate([complex, *warped.values()])), normalize=None)
