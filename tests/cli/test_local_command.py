@@ -51,7 +51,7 @@ def test_components_of_a_cloud_in_an_array(tmp_path):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("-o", "vertices.xyz"), "must be a .csv or .npy file"),
+        (("-o", "vertices.xyz"), "--output must end with one of .csv, .npy"),
         (("-o", "v.csv", "--picture", "v.bmp"), "--picture must end with one of"),
         (("-o", "v.csv", "--hops", "0"), "hops must be at least 1, got 0"),
         (("-o", "v.csv", "--hops", "1", "--k", "3"), "one of hops, radius and k"),

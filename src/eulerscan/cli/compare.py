@@ -25,7 +25,19 @@ from ..io.metadata import join_groups
 from ..io.walk import name_of
 from ..plot.evidence import draw_evidence
 from ..plot.report import summary, write_report
-from .options import Files, Input, Maybe, Output, Overwrite, Quiet, find_files, print_failures, read_blocks, warn_beyond_radius
+from .options import (
+    Files,
+    Input,
+    Maybe,
+    Output,
+    Overwrite,
+    Quiet,
+    check_output_folder,
+    find_files,
+    print_failures,
+    read_blocks,
+    warn_beyond_radius,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,10 +107,7 @@ def compare(
         raise ValueError("--where needs shapes in a common orientation: use --align pca or best instead of invariant.")
     if folds < 2:
         raise ValueError(f"--folds must be at least 2, got {folds}.")
-    if output.exists() and not output.is_dir():
-        raise NotADirectoryError(f"--output must be a folder, got the file {output}.")
-    if (output / "report.html").exists() and not overwrite:
-        raise FileExistsError(f"{output / 'report.html'} exists already. Use --overwrite to replace it.")
+    check_output_folder(output, "report.html", overwrite)
     listing = find_files(files, input=input, exclude=[output], sort=True, quiet=quiet)
     groups, without = join_groups(listing, input.table, input.label)
     if input.table is None:

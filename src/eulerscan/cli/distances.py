@@ -15,6 +15,7 @@ from ..analysis.pairwise import PairwiseCheckpoint
 from ..bulk import Settings, Transforms, holds_transforms, load_failures, load_transforms, transform_all
 from ..config import ECTConfig
 from ..plot.distances import order_path, save_distances
+from ..plot.figures import FIGURES
 from .align import check_align, distances_in_plane, distances_in_space, load_checkpoint
 from .options import (
     Dim,
@@ -30,7 +31,6 @@ from .options import (
     warn_beyond_radius,
     warn_unusual_topology,
 )
-from .plot import FIGURES
 
 CLOUD = 10  # shapes with a larger Euler characteristic are taken for point clouds
 
@@ -70,13 +70,10 @@ def distances(
         ect: How shapes are transformed.
         input: Which files are read, and how.
     """
-    if output.suffix.lower() != ".csv":
-        raise ValueError(f"--output must end with .csv, got {output.name!r}.")
-    if plot is not None and plot.suffix.lower() not in FIGURES:
-        raise ValueError(f"--plot must end with one of {', '.join(FIGURES)}, got {plot.name!r}.")
+    check_output(output, overwrite, (".csv",))
+    check_output(plot, overwrite, FIGURES, option="--plot")
+    check_output(plot and order_path(plot), overwrite)
     written = [path for path in (output, plot, plot and order_path(plot)) if path is not None]
-    for path in written:
-        check_output(path, overwrite)
     if output in written[1:]:
         raise ValueError(f"--output must differ from the table beside --plot, got {output} for both.")
     check_p(p)

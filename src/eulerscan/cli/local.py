@@ -16,12 +16,11 @@ from ..directions import uniform
 from ..grid import thresholds
 from ..io.colors import COLORED, write_colored
 from ..local import local_ect
-from ..plot.figures import save
+from ..plot.figures import FIGURES, save
 from ..plot.local import draw_local
 from ..plot.shapes import guess_up
 from .help import OPTIONAL
 from .options import Data, Maybe, OneShape, Output, Overwrite, Quiet, check_output, parse_pairs, read_one
-from .plot import FIGURES
 
 NEAREST = 16  # points of the neighborhood in a cloud
 Picture = Annotated[Path | None, OPTIONAL, arg(aliases=["-p"])]
@@ -67,12 +66,8 @@ def local(
         components: Write this many principal components of the descriptors instead of all numbers. Default: all numbers.
         up: The axis that points up in the picture: y in .obj, .off and .glb files and z in others if auto.
     """
-    if output.suffix.lower() not in (".csv", ".npy"):
-        raise ValueError(f"--output must be a .csv or .npy file, got {output.name!r}.")
-    if picture is not None and picture.suffix.lower() not in (*FIGURES, *COLORED):
-        raise ValueError(f"--picture must end with one of {', '.join((*FIGURES, *COLORED))}, got {picture.name!r}.")
-    for path in (output, picture):
-        check_output(path, overwrite)
+    check_output(output, overwrite, (".csv", ".npy"))
+    check_output(picture, overwrite, (*FIGURES, *COLORED), option="--picture")
     if components is not None:
         positive(components, "--components")
     complex = read_one(shape, **parse_pairs(data))

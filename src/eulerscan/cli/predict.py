@@ -24,7 +24,7 @@ from ..io.walk import name_of
 from ..training.config import RunConfig
 from ..training.loop import evaluate as score
 from ..training.runs import load_run
-from .options import Files, Maybe, MaybeOutput, Overwrite, Run, check_output, find_files, print_failures
+from .options import Files, Maybe, MaybeOutput, Overwrite, Run, check_output, find_files, print_failures, warn_beyond_radius
 
 BATCH_SIZE = 256
 _KINDS = {0: "point cloud", 1: "graph", 2: "mesh"}  # by dimension
@@ -191,8 +191,7 @@ def predict(
         print(aligned(header, [[file, name, f"{probability:.3f}"] for file, name, probability, *_ in rows]))
     if unusual:
         _warn_unusual(unusual)
-    if beyond:
-        _warn_beyond_radius(beyond, model.layer.config.largest_height)
+    warn_beyond_radius(beyond, model.layer.config.largest_height, trained=True)
     return print_failures(failures, done=len(rows))
 
 
@@ -204,16 +203,6 @@ def _warn_unusual(shapes: Sequence[tuple[Path, int]]) -> None:
     print(
         f"warning: {printable(str(first))} is a {kind}{others}. The model was not trained on any, so the prediction is "
         "unreliable",
-        file=sys.stderr,
-    )
-
-
-def _warn_beyond_radius(count: int, radius: float) -> None:
-    """Warn of shapes that are larger than the radius of the model, such as pixels for a model trained on millimeters."""
-    shapes = "1 shape reaches" if count == 1 else f"{count} shapes reach"
-    print(
-        f"warning: {shapes} beyond the radius {radius:g} of the model, so the predictions are unreliable. Are the units those "
-        "of the training shapes?",
         file=sys.stderr,
     )
 

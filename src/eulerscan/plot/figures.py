@@ -16,6 +16,7 @@ SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 # Okabe and Ito (2008): colors that color blind readers tell apart.
 CATEGORICAL = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 MAX_LABEL_LENGTH = 28
+FIGURES = (".png", ".pdf", ".svg")  # extensions
 Up = Literal["y", "z"]
 """The axis that points up in drawings of shapes in space."""
 
