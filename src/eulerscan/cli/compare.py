@@ -20,7 +20,7 @@ from ..complexes import Complex
 from ..config import ECTConfig
 from ..datasets.folder import read_named
 from ..explorer import write_page
-from ..io import Failure, Metadata, read_metadata
+from ..io import Failure, read_metadata
 from ..io.metadata import join_groups
 from ..io.walk import name_of
 from ..plot.evidence import draw_evidence
@@ -132,6 +132,7 @@ def compare(
     if where and sum(number > 1 for number in Counter(labels).values()) < 2:
         raise ValueError("--where needs at least two groups of at least two shapes.")
     table = None if input.table is None else read_metadata(input.table)
+    numbers = {} if table is None else {column: table.numbers(column, own) for column in (*covariates, *traits)}
     found = compare_groups(
         shapes,
         labels,
@@ -140,8 +141,8 @@ def compare(
         align=None if align == "none" else align,
         permutations=permutations,
         strata=None if strata is None or table is None else read_blocks(table, strata, own),
-        covariates=_numbers(table, covariates, own),
-        traits=_numbers(table, traits, own),
+        covariates={column: numbers[column] for column in covariates},
+        traits={column: numbers[column] for column in traits},
         use_size=size,
         classification=classify,
         means=means,
@@ -169,31 +170,6 @@ def _with_extent(shapes: Complex) -> tuple[list[int], list[int]]:
     """Indices of the shapes with different points, and of those in which all coincide."""
     extent = shapes.normalized("center").largest_norms()
     return extent.nonzero().squeeze(1).tolist(), (extent == 0).nonzero().squeeze(1).tolist()
-
-
-def _numbers(table: Metadata | None, columns: Sequence[str], names: Sequence[str]) -> dict[str, list[float | None]]:
-    """Columns of numbers, ``None`` where they are missing."""
-    if table is None:
-        return {}
-    found: dict[str, list[float | None]] = {}
-    for column in columns:
-        cells = table.column(column, names)
-        try:
-            found[column] = [None if cell is None else float(cell.replace(",", ".")) for cell in cells]
-        except ValueError:
-            wrong = next(cell for cell in cells if cell is not None and not _is_number(cell))
-            raise ValueError(
-                f"{table.path}: column {column!r} must hold numbers, got {wrong!r}. For blocks use --strata."
-            ) from None
-    return found
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell.replace(",", "."))
-    except ValueError:
-        return False
-    return True
 
 
 def _evidence(found: Comparison) -> dict[str, tuple[str, Figure]]:

@@ -12,11 +12,10 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from .._tables import unescaped
-from .tables import decode
+from .tables import MISSING, decode, parse_number
 from .walk import Failure, Listing
 
 _KEYS = ("name", "file", "filename", "shape", "id", "specimen")
-_MISSING = ("", "na", "n/a", "nan", "null", "none")
 
 
 class Metadata(NamedTuple):
@@ -50,7 +49,18 @@ class Metadata(NamedTuple):
             raise ValueError(f"{self.path}: table has no column {name!r}. Its columns are {', '.join(self.columns)}.{hint}")
         found = self._match(shapes)
         cells = [self.rows[row][name] if row is not None else None for row in found]
-        return [None if cell is None or cell.lower() in _MISSING else cell for cell in cells]
+        return [None if not cell or cell.lower() in MISSING else cell for cell in cells]
+
+    def numbers(self, name: str, shapes: Sequence[str]) -> list[float | None]:
+        """The numbers of a column for the given shapes, with a decimal point or comma. ``None`` as in :meth:`column`."""
+        cells = self.column(name, shapes)
+        found = [None if cell is None else parse_number(cell, decimal_comma=True) for cell in cells]
+        for cell, number in zip(cells, found, strict=True):
+            if cell is not None and number is None:
+                raise ValueError(
+                    f"{self.path}: column {name!r} must hold numbers, got {cell!r}. Columns of names are for label and strata."
+                )
+        return found
 
     def unmatched(self, shapes: Sequence[str]) -> list[str]:
         """The rows that belong to none of the shapes."""
