@@ -233,6 +233,15 @@ def test_missing_and_wrong_arguments_are_named():
         compare(shapes, list("aaabbb"), align="procrustes")
 
 
+def test_names_of_groups_do_not_depend_on_what_holds_them():
+    shapes = torch.rand(6, 9, 2)
+    options = {"permutations": 9, "classification": False, "means": False, "progress": False}
+    groups = torch.tensor([0, 0, 0, 1, 1, 1])
+    assert [compare(shapes, held, **options).counts for held in (groups, groups.numpy(), groups.tolist())] == [
+        {"0": 3, "1": 3}
+    ] * 3
+
+
 def test_features_that_are_named_twice_have_twice_the_weight():
     """As if there were a copy of them."""
     rng = np.random.default_rng(0)

@@ -321,7 +321,7 @@ def permuted_labels(
     return Arrangement(index, _smallest_p_value(labels, blocks, permutations, named))
 
 
-def blocks_are_whole(labels: Labels, strata: Labels) -> bool:
+def blocks_are_whole(labels: Sequence[Hashable] | _Array, strata: Sequence[Hashable] | _Array) -> bool:
     """Whether each block belongs to one group, so that whole blocks are permuted, and not labels within them."""
     return len(set(zip(labels, strata, strict=True))) == len(set(strata))
 

@@ -65,9 +65,10 @@ def pca(transforms: Tensor, num_components: int = 10) -> Ordination:
     scores = vectors * lengths if few else rows @ vectors
     components = (vectors.T @ rows) / torch.where(lengths > 0, lengths, 1.0)[:, None] if few else vectors.T
     signs = _signs(scores)
-    found = (scores * signs, values / torch.where(total > 0, total, 1.0), mean, components * signs[:, None])
-    shapes = (scores.shape, values.shape, transforms.shape[1:], (kept, *transforms.shape[1:]))
-    return Ordination(*(part.reshape(shape).to(transforms.dtype) for part, shape in zip(found, shapes, strict=True)))
+    explained = values / torch.where(total > 0, total, 1.0)
+    along = (components * signs[:, None]).view(-1, *transforms.shape[1:])
+    found = (scores * signs, explained, mean.view(transforms.shape[1:]), along)
+    return Ordination(*(part.to(transforms.dtype) for part in found))
 
 
 def mds(distances: Tensor | _Array, num_components: int = 10) -> Ordination:
