@@ -42,10 +42,10 @@ from eulerscan.convert import from_outline
 
 HARMONICS = 12
 TESTS = {
-    "PERMANOVA": lambda d, g, **o: permanova(d, g, **o).p,
-    "energy": lambda d, g, **o: energy_test(d, g, **o).p,
-    "PERMDISP": lambda d, g, **o: permdisp(d, g, **o).test.p,
-    "regression": lambda d, g, **o: distance_regression(d, np.asarray(g, dtype=float), **o).p,
+    "PERMANOVA": lambda d, g, **o: permanova(d, g, **o).p_value,
+    "energy": lambda d, g, **o: energy_test(d, g, **o).p_value,
+    "PERMDISP": lambda d, g, **o: permdisp(d, g, **o).test.p_value,
+    "regression": lambda d, g, **o: distance_regression(d, np.asarray(g, dtype=float), **o).p_value,
 }
 
 
@@ -140,7 +140,9 @@ def classification() -> tuple[list[str], list[list[str]], list[dict]]:
             warnings.simplefilter("ignore")
             found = classify(joined, labels, candidates, repeats=repeats)
         record |= {f"compare: {what}": result.accuracy for what, result in found.items()}
-        record |= {"standard error": found["shape and size"].standard_error, "majority": found["shape and size"].majority}
+        both = found["shape and size"]
+        shrunk = (both.accuracy * len(labels) + 2) / (len(labels) + 4)  # Agresti and Coull: not 0 if all are correct
+        record |= {"standard error": (shrunk * (1 - shrunk) / (len(labels) + 4)) ** 0.5, "majority": both.majority}
         records.append(record)
         print(json.dumps(record), flush=True)
     header = [key for key in records[0] if key not in ("repeats",)]
@@ -270,7 +272,7 @@ def examples(output: Path) -> tuple[list[str], list[list[str]], list[dict]]:
             subprocess.run(command, check=True, cwd=work)
             results = json.loads((Path(work) / name / "results.json").read_text("utf-8"))
             for pair in results["pairwise"]:
-                figures = [f"{pair[key]:.3g}" for key in ("p", "q", "r2", "z", "d")]
+                figures = [f"{pair[key]:.3g}" for key in ("p_value", "q_value", "r2", "z", "d")]
                 rows.append([name, " / ".join(pair["groups"]), " / ".join(map(str, pair["sizes"])), *figures])
             kept = ("permanova", "energy", "permdisp", "size", "pairwise")
             accuracy = {what: found["accuracy"] for what, found in results["classifications"].items()}

@@ -13,7 +13,7 @@ import torch
 
 import eulerscan as es
 from eulerscan import bulk
-from eulerscan._storage import locked, naming, remove_stale, replacing
+from eulerscan._storage import locked, naming, remove_stale, replacing, write_json, write_text
 from eulerscan.analysis.pairwise import PairwiseCheckpoint
 from eulerscan.training.checkpoints import save_model
 
@@ -37,6 +37,13 @@ def test_a_file_appears_whole(tmp_path):
         assert not path.exists()
     assert path.read_text() == "all of it"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_text_and_json_have_the_same_bytes_on_every_system(tmp_path):
+    write_text(tmp_path / "a.csv", "ü\n")
+    write_json(tmp_path / "a.json", {"a": [1]})
+    assert (tmp_path / "a.csv").read_bytes() == b"\xc3\xbc\n"
+    assert (tmp_path / "a.json").read_bytes() == b'{\n  "a": [\n    1\n  ]\n}\n'
 
 
 def test_an_error_half_way_leaves_the_old_file_and_nothing_else(tmp_path):

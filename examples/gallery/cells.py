@@ -20,9 +20,10 @@ print(cells)
 
 config = es.ECTConfig(num_directions=32, num_thresholds=32, variant="sect")
 found = compare(cells.shapes, treatments, config=config, align="invariant", permutations=199, classification=False, means=False)
-print(f"all three: p = {found.permanova.p:.3g}, R² = {found.permanova.r2:.3f}")
+print(f"all three: p = {found.permanova.p_value:.3g}, R² = {found.permanova.r2:.3f}")
 for pair in found.pairs:
-    print(f"{' and '.join(pair.groups)}: p = {pair.test.p:.3g}, q = {pair.q:.3g}, distance of the means {pair.d:.2f} SD")
+    values = f"p = {pair.test.p_value:.3g}, q = {pair.q_value:.3g}"
+    print(f"{' and '.join(pair.groups)}: {values}, distance of the means {pair.d:.2f} SD")
 
 # %%
 # Every cell is drawn at its place in the plane of the first two principal components.

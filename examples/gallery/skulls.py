@@ -25,8 +25,8 @@ print(skulls)
 # Skulls are moved to the unit ball and rotated to their mean, so that the test is about shape alone.
 
 found = compare(skulls.shapes, sexes, align="best", permutations=999)
-print(f"p = {found.permanova.p:.3g}; sex explains {100 * found.permanova.r2:.1f} % of the variation in shape")
-print(f"do they differ in size? p = {found.size.p:.3g}")
+print(f"p = {found.permanova.p_value:.3g}; sex explains {100 * found.permanova.r2:.1f} % of the variation in shape")
+print(f"do they differ in size? p = {found.size.p_value:.3g}")
 for uses, result in found.classifications.items():
     print(f"sex from {uses}: {100 * result.accuracy:.0f} % of the skulls are assigned correctly, in cross-validation")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import socket
 import sys
@@ -46,6 +47,17 @@ def replacing(path: Path) -> Iterator[Path]:
         finally:
             partial.unlink(missing_ok=True)
             file.close()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, atomically, in UTF-8 and with the line ends of ``text``."""
+    with replacing(path) as partial:
+        partial.write_bytes(text.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as JSON, atomically."""
+    write_text(path, json.dumps(value, indent=2) + "\n")
 
 
 @contextmanager

@@ -161,3 +161,8 @@ class ECTConfig:
             return ECTConfig(**{**values, "scale": float(values["scale"])})
         except (KeyError, TypeError) as error:
             raise ValueError(f"values must be those of ECTConfig.as_dict, got {values!r}.") from error
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether curves are Euler characteristics, exact or smooth: no variant, no derivative, no division."""
+        return self.variant == "ect" and not self.derivative and self.divide_by is None

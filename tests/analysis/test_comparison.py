@@ -10,7 +10,7 @@ import torch
 import eulerscan as es
 from eulerscan import rotations
 from eulerscan.analysis import compare, distance_matrix, fit_shape, mds, means, oriented, pca
-from eulerscan.analysis.features import feature_blocks
+from eulerscan.analysis.features import shape_features
 from eulerscan.analysis.stages import Stages
 from eulerscan.complexes.extent import centroid_sizes, measure_weighted
 from eulerscan.convert import from_outline
@@ -46,8 +46,8 @@ def test_the_measure_below_the_last_height_is_the_length_or_area():
 
 def test_blocks_by_kind_of_shape():
     config = es.ECTConfig(num_directions=6, num_thresholds=8)
-    assert list(feature_blocks(es.as_complex(torch.rand(3, 9, 2)), config)) == ["transform", "smooth"]
-    assert list(feature_blocks(from_outline(torch.rand(3, 9, 2)), config)) == ["transform", "smooth", "measure"]
+    assert list(shape_features(es.as_complex(torch.rand(3, 9, 2)), config)) == ["transform", "smooth"]
+    assert list(shape_features(from_outline(torch.rand(3, 9, 2)), config)) == ["transform", "smooth", "measure"]
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -95,6 +95,27 @@ def test_principal_components_keep_the_distances():
         mds(matrix).transform_at(torch.zeros(2))
 
 
+@pytest.mark.parametrize("count", [3, 7, 30])
+def test_principal_components_are_those_of_the_singular_values(count):
+    transforms = torch.randn(count, 2, 4, dtype=torch.float64)
+    found = pca(transforms, 3)
+    rows = transforms.flatten(1) - transforms.flatten(1).mean(dim=0)
+    values = torch.linalg.svdvals(rows)
+    kept = min(3, count - 1)
+    torch.testing.assert_close(torch.linalg.vector_norm(found.scores, dim=0), values[:kept])
+    torch.testing.assert_close(found.explained, (values.square() / values.square().sum())[:kept])
+    torch.testing.assert_close(rows @ found.components.flatten(1).T, found.scores)
+    assert bool((found.scores.amax(dim=0) >= found.scores.abs().amax(dim=0)).all())
+
+
+def test_a_single_transform_has_the_score_zero():
+    found = pca(torch.rand(1, 2, 4))
+    assert found.scores.tolist() == [[0.0]]
+    assert found.explained.tolist() == [0.0]
+    with pytest.raises(ValueError, match="transforms .* empty"):
+        pca(torch.rand(0, 2, 4))
+
+
 def test_sizes_scale_with_the_shape():
     shape = from_outline(blob(0))
     one, other = (centroid_sizes(shape.with_points(factor * shape.points + 5)) for factor in (1.0, 3.0))
@@ -103,18 +124,18 @@ def test_sizes_scale_with_the_shape():
 
 def test_noise_is_not_classified_better_than_by_chance():
     rng = np.random.default_rng(0)
-    blocks = {name: rng.normal(size=(120, 10)) for name in "abc"}
+    features = {name: rng.normal(size=(120, 10)) for name in "abc"}
     sets = [("a",), ("b",), ("c",), ("a", "b", "c")]
-    found = classify(blocks, np.arange(120) % 2, {"all": sets}, repeats=2)["all"]
+    found = classify(features, np.arange(120) % 2, {"all": sets}, repeats=2)["all"]
     assert 0.35 < found.accuracy < 0.65
     assert found.confusion.sum() == 240
 
 
-def test_the_informative_block_is_chosen():
+def test_informative_features_are_chosen():
     rng = np.random.default_rng(1)
     labels = np.arange(90) % 3
-    blocks = {"noise": rng.normal(size=(90, 30)), "signal": rng.normal(size=(90, 4)) + 2 * np.eye(4)[labels]}
-    found = classify(blocks, labels, {"noise": [("noise",)], "both": [("noise",), ("signal",)]}, repeats=1)
+    features = {"noise": rng.normal(size=(90, 30)), "signal": rng.normal(size=(90, 4)) + 2 * np.eye(4)[labels]}
+    found = classify(features, labels, {"noise": [("noise",)], "both": [("noise",), ("signal",)]}, repeats=1)
     assert found["noise"].accuracy < 0.55
     assert found["both"].accuracy > 0.75
     assert next(iter(found["both"].chosen)) == "signal"
@@ -197,7 +218,7 @@ def test_groups_are_compared_up_to_rotation():
     invariant = compare(from_outline(outlines), labels, align="invariant", **options).permanova
     assert r2[None] < 0.2
     assert min(r2["pca"], r2["best"], invariant.r2) > 0.5
-    assert invariant.p == 0.01
+    assert invariant.p_value == 0.01
 
 
 def test_missing_and_wrong_arguments_are_named():
@@ -212,16 +233,25 @@ def test_missing_and_wrong_arguments_are_named():
         compare(shapes, list("aaabbb"), align="procrustes")
 
 
-def test_a_block_that_is_named_twice_has_twice_the_weight():
-    """As if there were a copy of it."""
+def test_names_of_groups_do_not_depend_on_what_holds_them():
+    shapes = torch.rand(6, 9, 2)
+    options = {"permutations": 9, "classification": False, "means": False, "progress": False}
+    groups = torch.tensor([0, 0, 0, 1, 1, 1])
+    assert [compare(shapes, held, **options).counts for held in (groups, groups.numpy(), groups.tolist())] == [
+        {"0": 3, "1": 3}
+    ] * 3
+
+
+def test_features_that_are_named_twice_have_twice_the_weight():
+    """As if there were a copy of them."""
     rng = np.random.default_rng(0)
     labels = np.arange(60) % 2
     signal, noise = rng.normal(size=(60, 3)) + labels[:, None], rng.normal(size=(60, 3))
-    blocks = {"signal": signal, "noise": noise}
-    found = classify(blocks, labels, {"once": [("signal", "noise")], "twice": [("signal", "signal", "noise")]}, repeats=3)
+    features = {"signal": signal, "noise": noise}
+    found = classify(features, labels, {"once": [("signal", "noise")], "twice": [("signal", "signal", "noise")]}, repeats=3)
     assert found["twice"].chosen == found["once"].chosen == {"signal + noise": 15}
     assert found["twice"].predictions != found["once"].predictions
-    again = classify(blocks | {"copy": signal}, labels, {"copy": [("signal", "copy", "noise")]}, repeats=3)["copy"]
+    again = classify(features | {"copy": signal}, labels, {"copy": [("signal", "copy", "noise")]}, repeats=3)["copy"]
     assert again.predictions == found["twice"].predictions
 
 
@@ -236,11 +266,11 @@ def test_covariates_of_repeated_scans_are_those_of_their_specimens():
     only_tests = {"permutations": 199, "classification": False, "means": False}
     covariates = {"age": measured.tolist(), "few": [1.0, 1.2, 2.0, 2.1, *[None] * 24]}
     found = compare(from_outline(outlines), groups, strata=specimen, covariates=covariates, **only_tests)
-    assert found.regressions["age"].p <= 0.01
+    assert found.regressions["age"].p_value <= 0.01
     assert "few" not in found.regressions
     assert any("few is left out: it has 2 values" in remark for remark in found.remarks)
     treated = compare(from_outline(outlines), ["a", "b"] * 14, strata=specimen, covariates=covariates, **only_tests)
-    assert treated.regressions["age"].p > 0.01  # within specimens
+    assert treated.regressions["age"].p_value > 0.01  # within specimens
 
 
 def test_the_radius_is_that_of_the_oriented_shapes():

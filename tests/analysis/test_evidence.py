@@ -132,7 +132,7 @@ def test_five_per_cent_of_p_values_are_at_most_005_if_groups_do_not_differ():
         labels = np.random.default_rng(seed).permutation([0, 1] * 10)
         found = evidence(outlines(20, seed, dented=lambda i: i < 9), labels, permutations=39, seed=seed, config=CONFIG)
         rates.append(float((found.p_values <= 0.05).float().mean()))
-        assert float(found.p_values.min()) >= found.smallest_p == 1 / 40
+        assert float(found.p_values.min()) >= found.smallest_p_value == 1 / 40
     assert 0.03 < np.mean(rates) < 0.07
 
 
@@ -144,7 +144,7 @@ def test_names_and_order_of_groups_do_not_matter():
     for other in (second, third):
         torch.testing.assert_close(other.scores, first.scores)
         torch.testing.assert_close(other.p_values, first.p_values)
-    assert second.labels == ("b", "a") * 6
+    assert second.groups == ("b", "a") * 6
 
 
 def test_chunks_of_shapes_do_not_matter(monkeypatch):
@@ -235,7 +235,7 @@ def test_labels_are_permuted_within_blocks(monkeypatch):
         assert (inside.sum(dim=0) == inside[:, 0].sum()).all()  # also in c, where all have the same label
     assert (seen[0] != seen[0][:, :1]).any(dim=1).tolist() == [True] * 10 + [False] * 2
     assert found.strata == tuple(block)
-    assert found.smallest_p == pytest.approx(1 / (4 * 6))  # so many different labelings
+    assert found.smallest_p_value == pytest.approx(1 / (4 * 6))  # so many different labelings
     assert "by blocks" in MODULE.legend(found)
 
 
@@ -263,17 +263,17 @@ def test_strata_are_checked(strata, message):
 
 
 @pytest.mark.parametrize(
-    ("labels", "message"),
+    ("groups", "message"),
     [
-        ([0, 1], "one group for each of 4"),
-        ([0, 0, 0, 0], "two groups"),
+        ([0, 1], "groups .* 4 shapes, got 2"),
+        ([0, 0, 0, 0], "groups must be at least two"),
         ([0, 0, 0, 1], "two shapes"),
-        ([0, 0, 1, float("nan")], "NaN"),
+        ([0, 0, 1, float("nan")], "groups .* missing .* shape 3"),
     ],
 )
-def test_labels_are_checked(labels, message):
+def test_groups_are_checked(groups, message):
     with pytest.raises(ValueError, match=message):
-        evidence(outlines(4), labels, permutations=9)
+        evidence(outlines(4), groups, permutations=9)
 
 
 def test_settings_are_checked():

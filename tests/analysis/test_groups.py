@@ -34,7 +34,7 @@ def three_groups():
 def test_permanova_is_that_of_scikit_bio(number, seed, p):
     result = permanova(*three_groups(), permutations=number, seed=seed)
     assert result.statistic == pytest.approx(1.8294267787438503, rel=1e-12)
-    assert result.p == pytest.approx(p, rel=1e-12)
+    assert result.p_value == pytest.approx(p, rel=1e-12)
     assert (result.permutations, result.seed) == (number, seed)
 
 
@@ -63,8 +63,8 @@ def test_p_values_are_those_of_all_permutations_up_to_chance():
     observed = permanova(matrix, groups, permutations=1).r2
     exact = np.mean([r2 >= observed - 1e-9 for r2 in statistics])
     result = permanova(matrix, groups, permutations=4999)
-    assert result.p == pytest.approx(exact, abs=0.03)
-    assert result.smallest_p == pytest.approx(1 / 10)  # 20 arrangements, two of which are the same two groups
+    assert result.p_value == pytest.approx(exact, abs=0.03)
+    assert result.smallest_p_value == pytest.approx(1 / 10)  # 20 arrangements, two of which are the same two groups
 
 
 def test_permutations_stay_within_blocks():
@@ -74,8 +74,8 @@ def test_permutations_stay_within_blocks():
     groups = np.tile([0, 1], 10)
     points = (10.0 * rng.normal(size=10))[block] + 0.5 * groups + 0.1 * rng.normal(size=20)
     matrix = distances(points[:, None])
-    assert permanova(matrix, groups).p > 0.5
-    assert permanova(matrix, groups, strata=block).p < 0.01
+    assert permanova(matrix, groups).p_value > 0.5
+    assert permanova(matrix, groups, strata=block).p_value < 0.01
 
 
 def test_blocks_of_one_group_are_permuted_as_a_whole():
@@ -87,18 +87,18 @@ def test_blocks_of_one_group_are_permuted_as_a_whole():
     for _ in range(100):
         points = rng.normal(size=(8, 2))[specimen] + 0.01 * rng.normal(size=(32, 2))
         matrix = distances(points)
-        seen["naive"] += permanova(matrix, groups, permutations=99).p <= 0.05
-        seen["blocks"] += permanova(matrix, groups, permutations=99, strata=specimen).p <= 0.05
+        seen["naive"] += permanova(matrix, groups, permutations=99).p_value <= 0.05
+        seen["blocks"] += permanova(matrix, groups, permutations=99, strata=specimen).p_value <= 0.05
     assert seen["naive"] > 30
     assert seen["blocks"] <= 12
-    assert permanova(matrix, groups, strata=specimen).smallest_p == pytest.approx(2 / 70)
+    assert permanova(matrix, groups, strata=specimen).smallest_p_value == pytest.approx(2 / 70)
 
 
 @pytest.mark.parametrize("name", TESTS)
 def test_the_level_is_that_of_the_p_value(name):
     rng = np.random.default_rng(3)
     groups = np.arange(24) % 3
-    p = [TESTS[name](distances(rng.normal(size=(24, 3))), groups, permutations=99, seed=i).p for i in range(300)]
+    p = [TESTS[name](distances(rng.normal(size=(24, 3))), groups, permutations=99, seed=i).p_value for i in range(300)]
     assert 0.02 <= np.mean(np.array(p) <= 0.05) <= 0.09  # three standard errors
     assert np.mean(p) == pytest.approx(0.505, abs=0.06)
 
@@ -106,7 +106,7 @@ def test_the_level_is_that_of_the_p_value(name):
 def test_power_grows_with_the_effect():
     rng = np.random.default_rng(4)
     points, groups = rng.normal(size=(40, 3)), np.arange(40) % 2
-    p = [permanova(distances(points + shift * groups[:, None]), groups).p for shift in (0, 0.4, 1.0)]
+    p = [permanova(distances(points + shift * groups[:, None]), groups).p_value for shift in (0, 0.4, 1.0)]
     assert p[0] > p[1] > p[2]
     assert p[2] == 0.001
 
@@ -116,9 +116,9 @@ def test_dispersion_ignores_the_means_and_finds_the_spread():
     points, groups = rng.normal(size=(60, 3)), np.arange(60) % 2
     shifted, plain = (permdisp(distances(points + shift * groups[:, None]), groups) for shift in (100, 0))
     assert shifted.test.statistic == pytest.approx(plain.test.statistic)
-    assert min(shifted.test.p, plain.test.p) > 0.05
+    assert min(shifted.test.p_value, plain.test.p_value) > 0.05
     wide = permdisp(distances(points * (1 + groups[:, None])), groups)
-    assert wide.test.p == 0.001
+    assert wide.test.p_value == 0.001
     assert wide.means["1"] > 1.5 * wide.means["0"]
 
 
@@ -135,7 +135,9 @@ def test_dispersion_holds_its_level_for_outliers_and_unequal_groups():
     # Outliers pull the center of their own group: centers must be computed anew for permuted labels.
     rng = np.random.default_rng(7)
     groups = np.repeat([0, 1, 2], [15, 10, 5])
-    p = [permdisp(distances(rng.standard_t(2, size=(30, 40))), groups, permutations=99, seed=i).test.p for i in range(300)]
+    p = [
+        permdisp(distances(rng.standard_t(2, size=(30, 40))), groups, permutations=99, seed=i).test.p_value for i in range(300)
+    ]
     assert 0.02 <= np.mean(np.array(p) <= 0.05) <= 0.09
 
 
@@ -163,16 +165,16 @@ def test_adjusted_p_values():
 
 def test_a_tensor_and_an_array_give_the_same():
     matrix, groups = three_groups()
-    assert permanova(torch.from_numpy(matrix), groups).p == permanova(matrix, np.array(groups)).p
+    assert permanova(torch.from_numpy(matrix), groups).p_value == permanova(matrix, np.array(groups)).p_value
 
 
 def test_single_shapes_have_no_spread_and_few_permutations():
     matrix = distances(np.arange(5.0)[:, None] ** 2)
     result = permanova(matrix, list("aaaab"))
-    assert result.smallest_p == pytest.approx(1 / 5)
+    assert result.smallest_p_value == pytest.approx(1 / 5)
     with pytest.raises(ValueError, match="'b'"):
         permdisp(matrix, list("aaaab"))
-    assert [pair.test.p for pair in pairwise_tests(matrix, list("aaabc")) if pair.groups == ("b", "c")] == [1.0]
+    assert [pair.test.p_value for pair in pairwise_tests(matrix, list("aaabc")) if pair.groups == ("b", "c")] == [1.0]
 
 
 @pytest.mark.parametrize(
@@ -204,8 +206,8 @@ def test_a_pair_of_groups_of_one_block_each_has_nothing_to_permute():
     points = np.random.default_rng(0).normal(size=12)
     matrix, groups, strata = abs(points[:, None] - points), list("aabbbccccccc"), [0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5]
     found = {pair.groups: pair.test for pair in pairwise_tests(matrix, groups, strata=strata)}
-    assert found["a", "b"].p == found["a", "b"].smallest_p == 1
-    assert found["a", "c"].smallest_p == pytest.approx(1 / 5)  # blocks that may be the one of a
+    assert found["a", "b"].p_value == found["a", "b"].smallest_p_value == 1
+    assert found["a", "c"].smallest_p_value == pytest.approx(1 / 5)  # blocks that may be the one of a
     with pytest.raises(ValueError, match="at least three blocks .* got 2"):
         pairwise_tests(matrix[:5, :5], groups[:5], strata=strata[:5])
 
@@ -216,6 +218,6 @@ def test_the_pair_of_two_groups_has_the_p_value_of_permanova(strata):
     points[::2] += 0.4
     matrix, groups = abs(points[:, None] - points), list("ab" * 10) if strata is None else list("aabb" * 4 + "abab")
     whole, [pair] = permanova(matrix, groups, strata=strata), pairwise_tests(matrix, groups, strata=strata)
-    assert 0.005 < whole.p < 0.995
-    assert pair.test.p == pair.q == whole.p
+    assert 0.005 < whole.p_value < 0.995
+    assert pair.test.p_value == pair.q_value == whole.p_value
     np.testing.assert_array_equal(pair.test.null, whole.null)

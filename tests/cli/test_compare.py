@@ -54,10 +54,10 @@ def test_a_report_of_two_folders(tmp_path):
     assert run(folder_of(tmp_path / "shapes"), "--data", "outline=true", "-o", output) == 0
     found = results(output)
     assert found["groups"] == {"thin": 6, "wide": 6}
-    assert found["permanova"]["p"] == 0.01
+    assert found["permanova"]["p_value"] == 0.01
     assert found["permanova"]["permutations"] == 99
     assert found["permanova"]["r2"] > 0.3
-    assert found["smallest_p"] == 0.01
+    assert found["smallest_p_value"] == 0.01
     assert found["pairwise"][0]["groups"] == ["thin", "wide"]
     assert found["classification"]["accuracy"] > 0.9
     assert found["classification"]["majority"] == 0.5
@@ -73,25 +73,26 @@ def test_a_report_of_two_folders(tmp_path):
     assert interactive.index('"mean of thin') < interactive.index('"mean of wide') < interactive.index('"mean of all shapes')
     assert len((output / "distances.csv").read_text("utf-8").splitlines()) == 13
     shares = found["classifications"]
-    assert f"from shape {100 * shares['shape']['accuracy']:.1f} ± " in page
-    assert f"from shape and size {100 * shares['shape and size']['accuracy']:.1f} ± " in page
+    assert f"from shape {100 * shares['shape']['accuracy']:.1f} % (" in page
+    assert f"from shape and size {100 * shares['shape and size']['accuracy']:.1f} % (" in page
 
 
 def test_the_pair_of_two_groups_and_the_shares_of_the_tables(tmp_path):
     output = tmp_path / "out"
     assert run(folder_of(tmp_path / "shapes", widths=(0.4, 0.41)), "--data", "outline=true", "--no-means", "-o", output) == 0
     found = results(output)
-    assert found["pairwise"][0]["p"] == found["permanova"]["p"]
+    assert found["pairwise"][0]["p_value"] == found["permanova"]["p_value"]
     [pair] = csv.DictReader((output / "pairwise.csv").read_text("utf-8").splitlines())
-    assert float(pair["p"]) == found["permanova"]["p"]
+    assert float(pair["p-value"]) == found["permanova"]["p_value"]
     assert (pair["shapes"], pair["other shapes"]) == ("6", "6")
     rows = list(csv.DictReader((output / "classification.csv").read_text("utf-8").splitlines()))
     assert [row["from"] for row in rows] == list(found["classifications"])
     for row in rows:
-        for column in ("accuracy", "standard error", "balanced", "majority"):
-            assert float(row[column]) == pytest.approx(
-                found["classifications"][row["from"]][column.replace(" ", "_")], rel=1e-5
-            )
+        own = found["classifications"][row["from"]]
+        for column in ("accuracy", "balanced", "majority"):
+            assert float(row[column]) == pytest.approx(own[column], rel=1e-5)
+        assert [float(row[f"{end} bound"]) for end in ("lower", "upper")] == pytest.approx(own["interval"], rel=1e-5)
+        assert own["interval"][0] < own["accuracy"] <= own["interval"][1] <= 1
     assert f"<td>{100 * float(rows[0]['accuracy']):.1f} %</td>" in (output / "report.html").read_text("utf-8")
 
 
@@ -123,7 +124,7 @@ def test_a_table_gives_groups_covariates_traits_and_blocks(tmp_path):
     found = results(output)
     assert code == 1  # for the row that is no shape
     assert "'s99'" in found["left_out"][0]["reason"]
-    assert found["regressions"]["age"]["p"] <= 0.05
+    assert found["regressions"]["age"]["p_value"] <= 0.05
     assert found["regressions"]["age"]["r2"] > 0.5
     assert any("1 shape has no age, and is left out" in remark for remark in found["remarks"])
     assert list(found["classifications"]) == ["shape", "shape and size", "traits", "shape and traits"]
@@ -230,7 +231,7 @@ def test_a_killed_command_resumes(tmp_path, monkeypatch):
     assert sum(name.startswith("fold-") for name in stored) == 15
     assert not (output / "report.html").exists()
     with monkeypatch.context() as patched:
-        patched.setattr(comparison, "feature_blocks", killed)  # not computed again
+        patched.setattr(comparison, "shape_features", killed)  # not computed again
         assert run(*words) == 0
     assert run(shapes, "--data", "outline=true", "-o", tmp_path / "again") == 0
     first, second = results(output), results(tmp_path / "again")

@@ -44,7 +44,7 @@ def test_slips_are_named(run, tmp_path):
     np.save(tmp_path / "four.npy", np.zeros((3, 4)))
     np.save(tmp_path / "cloud.npy", np.zeros((3, 2)))
     for arguments, text in (
-        (["cloud.npy", "-o", "page.pdf"], "--output must be a .html file, got 'page.pdf'"),
+        (["cloud.npy", "-o", "page.pdf"], "--output must end with one of .html, .htm, got 'page.pdf'"),
         (["none.ply", "-o", "page.html"], "none.ply"),
         (["four.npy", "-o", "page.html"], "got points of dimension 4"),
         (["cloud.npy", "-o", "page.html", "--num-thresholds", 0], "num_thresholds must be at least 1, got 0"),

@@ -9,7 +9,7 @@ import torch
 import eulerscan as es
 from eulerscan.cli.main import main
 from eulerscan.io import write
-from eulerscan.plot.local import draw_local, principal_components
+from eulerscan.plot.local import draw_local
 from eulerscan.testing import known_shapes
 
 
@@ -51,7 +51,7 @@ def test_components_of_a_cloud_in_an_array(tmp_path):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("-o", "vertices.xyz"), "must be a .csv or .npy file"),
+        (("-o", "vertices.xyz"), "--output must end with one of .csv, .npy"),
         (("-o", "v.csv", "--picture", "v.bmp"), "--picture must end with one of"),
         (("-o", "v.csv", "--hops", "0"), "hops must be at least 1, got 0"),
         (("-o", "v.csv", "--hops", "1", "--k", "3"), "one of hops, radius and k"),
@@ -65,6 +65,14 @@ def test_bad_options_are_named(words, text, mesh, monkeypatch, tmp_path, capsys)
     assert not (tmp_path / "v.csv").exists()
 
 
+def test_a_shape_of_one_vertex_has_one_component(tmp_path):
+    np.save(tmp_path / "point.npy", np.ones((1, 2)))
+    words = ("--components", "3", "--picture", tmp_path / "point.png")
+    assert run("local", tmp_path / "point.npy", "-o", tmp_path / "vertices.npy", *words) == 0
+    assert np.load(tmp_path / "vertices.npy").tolist() == [[0.0]]
+    assert (tmp_path / "point.png").exists()
+
+
 def test_an_existing_table_is_kept(mesh, tmp_path, capsys):
     (tmp_path / "v.csv").write_text("mine", encoding="utf-8")
     assert run("local", mesh, "-o", tmp_path / "v.csv") == 2
@@ -72,20 +80,10 @@ def test_an_existing_table_is_kept(mesh, tmp_path, capsys):
     assert (tmp_path / "v.csv").read_text("utf-8") == "mine"
 
 
-def test_principal_components_are_those_of_the_singular_values():
-    descriptors = torch.randn(30, 2, 4, dtype=torch.float64)
-    scores, shares = principal_components(descriptors, 3)
-    rows = descriptors.flatten(1) - descriptors.flatten(1).mean(dim=0)
-    values = torch.linalg.svdvals(rows)
-    torch.testing.assert_close(torch.linalg.vector_norm(scores, dim=0), values[:3])
-    torch.testing.assert_close(shares, (values.square() / values.square().sum())[:3])
-
-
-@pytest.mark.parametrize("name", ["sphere", "circle"])
-def test_pictures_are_drawn(name):
-    known = known_shapes()
-    shape = known[name if name in known else next(n for n, s in known.items() if s.complex.dim == 2)].complex
+@pytest.mark.parametrize(("name", "components"), [("sphere", 3), ("graph", 3), ("segment", 1), ("point", 1)])
+def test_pictures_are_drawn(name, components):
+    shape = known_shapes()[name].complex
     grid = (es.directions.uniform(8, shape.dim, dtype=shape.points.dtype), es.thresholds(8, dtype=shape.points.dtype))
-    assert len(draw_local(shape, es.local_ect(shape, *grid, hops=1)).axes) == 3
+    assert len(draw_local(shape, es.local_ect(shape, *grid, hops=1)).axes) == components
     with pytest.raises(ValueError, match="a row for each"):
-        draw_local(shape, torch.rand(2, 1, 4, 4))
+        draw_local(shape, torch.rand(3, 1, 4, 4))

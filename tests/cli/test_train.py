@@ -390,7 +390,7 @@ def test_folders_that_are_not_a_data_set_are_named(run, tmp_path):
             (tmp_path / name / f"{i}.csv").write_text(point_file)
     (tmp_path / "dog" / "5.csv").write_text("0,0\n1,1\n")
     _, err = run("train", "--folder", tmp_path, status=2)
-    assert "must have points of the same dimension, got 3 in" in err
+    assert "must have points of the same dimension, got dimension 3 in" in err
     assert "5.csv" in err
 
 

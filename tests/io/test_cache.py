@@ -107,9 +107,9 @@ def test_a_damaged_entry_is_read_again(folder, counted, fresh, damage):
     elif damage == "emptied":
         content = bytearray()
     if damage == "indices":  # consistent as a file, but an index is out of range
-        arrays = cache.load_arrays(entry)
+        arrays = cache.load_npz(entry)
         arrays["3 simplices"] = arrays["3 simplices"] + 100
-        cache.save_arrays(entry, arrays)
+        cache.save_npz(entry, arrays)
     else:
         entry.write_bytes(content)
     counted.clear()

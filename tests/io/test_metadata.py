@@ -21,6 +21,13 @@ def test_tables_of_spreadsheets_are_read(separator, encoding, tmp_path):
     assert table.column("length", ["a.ply", "b.ply"]) == ["1.5", None]
 
 
+def test_numbers_are_those_that_every_reader_accepts(tmp_path):
+    table = read_metadata(written(tmp_path, "name;length;site\na;1,5;x\nb;2.5;1_0\nc;NA;2\n"))
+    assert table.numbers("length", ["a.ply", "b.ply", "c.ply", "d.ply"]) == [1.5, 2.5, None, None]
+    with pytest.raises(ValueError, match="column 'site' must hold numbers, got '1_0'"):
+        table.numbers("site", ["b.ply", "c.ply"])
+
+
 def test_a_separator_within_quotes_separates_nothing(tmp_path):
     table = read_metadata(written(tmp_path, 'name,"length; mm",sex\na,1.5,f\n'))
     assert table.columns == ("length; mm", "sex")

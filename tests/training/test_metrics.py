@@ -3,7 +3,7 @@ import pytest
 import torch
 from sklearn import metrics as sk
 
-from eulerscan.training.metrics import Metrics, confusion
+from eulerscan.training.metrics import Metrics, confusion, wilson
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -15,6 +15,13 @@ def test_scores_equal_those_of_scikit_learn(seed):
     assert scores.accuracy == pytest.approx(sk.accuracy_score(labels, predicted))
     assert scores.balanced_accuracy == pytest.approx(sk.balanced_accuracy_score(labels, predicted))
     assert scores.macro_f1 == pytest.approx(sk.f1_score(labels, predicted, average="macro"))
+
+
+@pytest.mark.parametrize("count", range(1, 200))
+def test_the_interval_of_a_share_stays_between_0_and_1(count):
+    for share in (0.0, 1.0):
+        low, high = wilson(share, count)
+        assert 0 <= low < high <= 1
 
 
 def test_classes_that_never_occur_count_for_nothing():

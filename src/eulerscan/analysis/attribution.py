@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -104,7 +104,9 @@ def attribute(
     problem = _Problem(model, layer, given, complex, target)
     with _evaluating(model):
         problem.check()
-        return _METHODS[method](problem, max_steps)
+        if method == "integrated_gradients":
+            return _by_integral(problem, max_steps)
+        return _by_gradient(problem) if method == "gradient" else _by_sum(problem)
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ class _Problem:
             return torch.autograd.grad(self.output(self.curves(points)).sum(), points)[0]
 
 
-def _by_gradient(problem: _Problem, max_steps: int) -> Attribution:
+def _by_gradient(problem: _Problem) -> Attribution:
     points = problem.complex.points.detach()
     scores = torch.linalg.vector_norm(problem.gradient(points), dim=1)
     with torch.no_grad():
@@ -188,7 +190,7 @@ def _gauss_legendre(count: int) -> tuple[list[float], list[float]]:
 
 
 @torch.no_grad()
-def _by_sum(problem: _Problem, max_steps: int) -> Attribution:
+def _by_sum(problem: _Problem) -> Attribution:
     layer, complex = problem.layer, problem.complex
     config = layer.config
     if config.variant != "ect" or config.divide_by == "peak":
@@ -241,13 +243,6 @@ def additive_split(
         read = (counted * weights[complex.batch][:, chosen]).sum(dim=-1)
         result += (coefficients * read).sum(dim=1)
     return result
-
-
-_METHODS: dict[Method, Callable[[_Problem, int], Attribution]] = {
-    "gradient": _by_gradient,
-    "integrated_gradients": _by_integral,
-    "additive": _by_sum,
-}
 
 
 def _layer(model: nn.Module) -> ECTLayer:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._imports import require
 from .._validation import positive
-from .groups import Labels
+from .groups import Labels, as_list, numbered
 
 _Array = np.ndarray[Any, Any]
 FeatureSet = tuple[str, ...]
@@ -21,7 +21,7 @@ Stage = Callable[[str, Callable[[], dict[str, _Array]]], dict[str, _Array]]
 
 SETTINGS = ((5.0, 0.5), (2.0, 1.0))
 """Candidates of the support vector machine: C, and gamma relative to the median squared distance."""
-SPREAD = 0.05  # of the largest standard deviation in a block, added to that of each feature
+SPREAD = 0.05  # of the largest standard deviation among features of one name, added to that of each
 CLEARLY = 1.64  # standard errors by which a candidate must be better than the preferred one: 5 %, one-sided
 FEWEST = 2  # shapes of a group, one to learn from and one to test
 FOLDS = 5
@@ -35,7 +35,7 @@ class Classification:
 
     Attributes:
         accuracy: Share of the shapes that were classified correctly, each by a classifier that had not seen it.
-        standard_error: Of the accuracy, from the number of shapes (Agresti and Coull, which is not 0 if all are correct).
+        interval: The 95 % interval of the accuracy, from the number of shapes (:func:`~eulerscan.training.metrics.wilson`).
         majority: Accuracy of always predicting the largest group.
         balanced: Mean over the groups of the share classified correctly.
         folds, repeats: Number of folds, and how often they were drawn.
@@ -48,7 +48,7 @@ class Classification:
     """
 
     accuracy: float
-    standard_error: float
+    interval: tuple[float, float]
     majority: float
     balanced: float
     folds: int
@@ -72,7 +72,7 @@ class Classification:
 
 
 def classify(
-    blocks: Mapping[str, _Array],
+    features: Mapping[str, _Array],
     groups: Labels,
     candidates: Mapping[str, Sequence[FeatureSet]] | None = None,
     *,
@@ -83,18 +83,18 @@ def classify(
     stage: Stage | None = None,
     progress: Callable[[], object] | None = None,
 ) -> dict[str, Classification]:
-    """Nested cross-validation of support vector machines on one or several blocks of features.
+    """Nested cross-validation of support vector machines on features of one or several kinds.
 
-    The distance of two shapes is that of their standardized features, and blocks that are joined have the same weight, or
+    The distance of two shapes is that of their standardized features, and kinds that are joined have the same weight, or
     twice that if they are named twice. In each fold, a second cross-validation within the training shapes alone chooses a
     candidate: the first one, unless another is significantly better. So the choice does not make the accuracy too optimistic.
     Where too few shapes remain to choose, it is the first one.
 
     Args:
-        blocks: Features ``[N, ...]`` by name.
+        features: Features ``[N, ...]`` of each kind, by name.
         groups: Group of each shape, at least two shapes in each.
-        candidates: For each evaluation, the sets of blocks to choose from, the preferred one first. Default: one evaluation of
-            all blocks, joined.
+        candidates: For each evaluation, the kinds of features to choose from, the preferred ones first. Default: one evaluation
+            of all kinds, joined.
         folds: Number of folds, stratified by group. At most as many as the largest group has shapes, and as there are blocks.
         repeats: How often to draw folds. Default: more for fewer shapes, so that there are about 300 predictions.
         strata: Block of each shape, such as the specimen of several scans. The shapes of a block are in the same fold.
@@ -114,25 +114,25 @@ def classify(
     """
     selection = require("sklearn.model_selection", extra="sklearn")
     config_context = require("sklearn", extra="sklearn").config_context
-    rows = {name: np.asarray(block, dtype=np.float64).reshape(len(block), -1) for name, block in blocks.items()}
+    rows = {name: np.asarray(values, dtype=np.float64).reshape(len(values), -1) for name, values in features.items()}
     candidates = {"all": [tuple(rows)]} if candidates is None else candidates
-    kinds, labels = np.unique(np.asarray([str(group) for group in groups]), return_inverse=True)
+    labels, kinds = _by_name(groups, "groups")
     sizes = np.bincount(labels)
-    for name, block in rows.items():
-        if len(block) != len(labels):
-            raise ValueError(f"blocks must hold a row for each of {len(labels)} shapes, got {len(block)} in {name!r}.")
+    for name, values in rows.items():
+        if len(values) != len(labels):
+            raise ValueError(f"features must hold a row for each of {len(labels)} shapes, got {len(values)} in {name!r}.")
     if len(kinds) < 2 or sizes.min() < FEWEST:
         raise ValueError(
             f"groups must be at least two, each of at least {FEWEST} shapes, got "
             f"{', '.join(f'{kind} with {size}' for kind, size in zip(kinds, sizes, strict=True))}."
         )
     positive(folds, "folds")
-    blocks_of = None if strata is None else np.unique(np.asarray([str(block) for block in strata]), return_inverse=True)[1]
+    blocks = None if strata is None else _by_name(strata, "strata")[0]
     repeats = num_repeats(len(labels)) if repeats is None else positive(repeats, "repeats")
-    splitter = selection.StratifiedKFold if blocks_of is None else selection.StratifiedGroupKFold
-    if blocks_of is not None and blocks_of.max() < 2:
-        raise ValueError(f"strata must be at least three blocks to cross-validate, got {blocks_of.max() + 1}.")
-    folds = num_folds(folds, labels, blocks_of)
+    splitter = selection.StratifiedKFold if blocks is None else selection.StratifiedGroupKFold
+    if blocks is not None and blocks.max() < 2:
+        raise ValueError(f"strata must be at least three blocks to cross-validate, got {blocks.max() + 1}.")
+    folds = num_folds(folds, labels, blocks)
     numbers = {one: i for i, one in enumerate(dict.fromkeys(one for sets in candidates.values() for one in sets))}
     predicted = np.empty((len(candidates), repeats, len(labels)), dtype=np.int64)
     chosen: list[dict[str, int]] = [{} for _ in candidates]
@@ -141,11 +141,11 @@ def classify(
         split = splitter(folds, shuffle=True, random_state=seed + repeat)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The least populated class")
-            parts = list(split.split(labels, labels, blocks_of))
+            parts = list(split.split(labels, labels, blocks))
         for number, (train, test) in enumerate(parts):
 
             def compute(train: _Array = train, test: _Array = test) -> dict[str, _Array]:
-                own = None if blocks_of is None else blocks_of[train]
+                own = None if blocks is None else blocks[train]
                 count = num_folds(folds, labels[train], own)
                 inner = splitter(count, shuffle=True, random_state=seed) if count > 1 else None
                 return _fold(rows, labels, train, test, inner, own, numbers, candidates)
@@ -166,6 +166,12 @@ def classify(
     }
 
 
+def _by_name(values: Labels, argument: str) -> tuple[_Array, list[str]]:
+    """The labels as numbers, and their names."""
+    names = [str(value) for value in as_list(values)]
+    return numbered(names, len(names), argument)
+
+
 def num_folds(folds: int, labels: Sequence[Any] | _Array, strata: Sequence[Any] | _Array | None = None) -> int:
     """So many folds, but not more than the largest group has shapes, nor than there are blocks."""
     return min(folds, max(Counter(labels).values()), len(labels) if strata is None else len(set(strata)))
@@ -177,30 +183,31 @@ def num_repeats(count: int) -> int:
 
 
 def _summary(
-    predicted: _Array, labels: _Array, kinds: _Array, folds: int, accuracies: list[float], chosen: dict[str, int], seed: int
+    predicted: _Array, labels: _Array, kinds: list[str], folds: int, accuracies: list[float], chosen: dict[str, int], seed: int
 ) -> Classification:
+    from ..training.metrics import wilson
+
     confusion = np.zeros((len(kinds), len(kinds)), dtype=np.int64)
     np.add.at(confusion, (np.broadcast_to(labels, predicted.shape), predicted), 1)
     accuracy = float((predicted == labels).mean())
-    shrunk = (accuracy * len(labels) + 2) / (len(labels) + 4)
     return Classification(
         accuracy=accuracy,
-        standard_error=math.sqrt(shrunk * (1 - shrunk) / (len(labels) + 4)),
+        interval=wilson(accuracy, len(labels)),
         majority=float(np.bincount(labels).max() / len(labels)),
         balanced=float((confusion.diagonal() / confusion.sum(axis=1)).mean()),
         folds=folds,
         repeats=len(predicted),
         fold_accuracies=tuple(accuracies),
-        groups=tuple(map(str, kinds)),
+        groups=tuple(kinds),
         confusion=confusion,
-        predictions=tuple(str(kinds[i]) for i in predicted[0]),
+        predictions=tuple(kinds[i] for i in predicted[0]),
         chosen=dict(sorted(chosen.items(), key=lambda item: -item[1])),
         seed=seed,
     )
 
 
 def _fold(
-    blocks: Mapping[str, _Array],
+    features: Mapping[str, _Array],
     labels: _Array,
     train: _Array,
     test: _Array,
@@ -210,7 +217,8 @@ def _fold(
     candidates: Mapping[str, Sequence[FeatureSet]],
 ) -> dict[str, _Array]:
     """Predictions ``[evaluations, test]`` of one fold, and the index of the candidate that each evaluation chose."""
-    squares = {name: _squared_distances(block, train, np.concatenate([train, test])) for name, block in blocks.items()}
+    order = np.concatenate([train, test])
+    squares = {name: _squared_distances(values, train, order) for name, values in features.items()}
     distances = {one: np.sum([squares[name] for name in one], axis=0) for one in numbers}
     own = labels[train]
     with warnings.catch_warnings():
@@ -243,11 +251,11 @@ def _choose(correct: Sequence[_Array]) -> int:
     return best if gain.mean() > CLEARLY * gain.std() / math.sqrt(len(gain)) else 0
 
 
-def _squared_distances(block: _Array, train: _Array, order: _Array) -> _Array:
+def _squared_distances(features: _Array, train: _Array, order: _Array) -> _Array:
     """Squared distances ``[N, N]`` of standardized features, relative to the median within the training shapes."""
-    center, spread = block[train].mean(axis=0), block[train].std(axis=0)
+    center, spread = features[train].mean(axis=0), features[train].std(axis=0)
     scale = spread + SPREAD * spread.max()
-    rows = ((block[order] - center) / np.where(scale > 0, scale, 1.0)).astype(np.float32)
+    rows = ((features[order] - center) / np.where(scale > 0, scale, 1.0)).astype(np.float32)
     norms = np.einsum("nf,nf->n", rows, rows)
     squares = (norms[:, None] + norms - 2 * (rows @ rows.T)).astype(np.float64).clip(min=0)
     within = squares[: len(train), : len(train)]

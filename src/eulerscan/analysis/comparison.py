@@ -26,12 +26,14 @@ from ..variants import rotation_invariant
 from . import quality
 from .classification import FEWEST, FOLDS, Classification, FeatureSet, classify, num_folds, num_repeats
 from .distances import distance_matrix
-from .features import feature_blocks
+from .features import shape_features
 from .groups import (
     Dispersion,
     Labels,
     PairTest,
     PermutationTest,
+    as_list,
+    blocks_are_whole,
     distance_regression,
     energy_test,
     pairwise_tests,
@@ -129,7 +131,7 @@ class Comparison:
                     "groups": list(pair.groups),
                     "sizes": list(pair.sizes),
                     **pair.test.as_dict(),
-                    "q": pair.q,
+                    "q_value": pair.q_value,
                     "distance": pair.distance,
                     "d": pair.d,
                 }
@@ -141,7 +143,7 @@ class Comparison:
             "explained": self.ordination.explained.tolist(),
             "remarks": self.remarks,
             "permutations": self.permutations,
-            "smallest_p": self.permanova.smallest_p,
+            "smallest_p_value": self.permanova.smallest_p_value,
             "seed": self.seed,
             "align": self.align,
             "strata": self.strata is not None,
@@ -197,16 +199,16 @@ def compare(
         >>> clouds = torch.rand(12, 30, 2, generator=torch.Generator().manual_seed(0)) * torch.tensor([1.0, 0.3])
         >>> clouds[6:, :, 1] *= 2
         >>> found = compare(clouds, ["thin"] * 6 + ["wide"] * 6, permutations=99, classification=False, means=False)
-        >>> found.permanova.p <= 0.05
+        >>> found.permanova.p_value <= 0.05
         True
     """
     check_choice(align, "align", get_args(Align), optional=True)
     positive(permutations, "permutations")
     complex = Complex.from_packed(as_complex(shapes).packed.map(Tensor.detach, Tensor.detach)).to("cpu", torch.float64)
     count = complex.num_complexes
-    labels = tuple(map(str, groups))
+    labels = tuple(map(str, as_list(groups)))
     known_names = tuple(map(str, range(count))) if names is None else tuple(names)
-    blocks = None if strata is None else tuple(map(str, strata))
+    blocks = None if strata is None else tuple(map(str, as_list(strata)))
     for name, values in (("groups", labels), ("names", known_names), ("strata", blocks)):
         if values is not None and len(values) != count:
             raise ValueError(f"{name} must hold a value for each of {count} shapes, got {len(values)}.")
@@ -257,7 +259,7 @@ def compare(
                 joined["traits"] = _traits(traits, known_names)
                 sets |= {"traits": [("traits",)], "shape and traits": [(*one, "traits") for one in [*sets.values()][-1]]}
             found = classify(
-                {name: block[classified] for name, block in joined.items()},
+                {name: values[classified] for name, values in joined.items()},
                 [labels[i] for i in classified],
                 sets,
                 folds=folds,
@@ -361,16 +363,16 @@ def _checked_config(shapes: Complex, labels: Sequence[str], config: ECTConfig, r
 
 
 def _features(shapes: Complex, config: ECTConfig, align: Align | None) -> dict[str, _Array]:
-    blocks = feature_blocks(shapes, config)
-    invariant = {f"invariant {name}": rotation_invariant(block, shapes.dim) for name, block in blocks.items()}
-    used = invariant if align == "invariant" else blocks | invariant
-    return {name: block.numpy() for name, block in used.items()}
+    plain = shape_features(shapes, config)
+    invariant = {f"invariant {name}": rotation_invariant(values, shapes.dim) for name, values in plain.items()}
+    used = invariant if align == "invariant" else plain | invariant
+    return {name: values.numpy() for name, values in used.items()}
 
 
 def _balanced(features: Mapping[str, _Array], dim: int) -> dict[str, _Array]:
     """Features for classification: of spectra the square roots, since few magnitudes are much larger than the others."""
     spectra = {name for name in features if dim == 2 and name.startswith("invariant")}
-    return {name: np.sqrt(block) if name in spectra else block for name, block in features.items()}
+    return {name: np.sqrt(values) if name in spectra else values for name, values in features.items()}
 
 
 def _candidates(features: Mapping[str, Any], dim: int, use_size: bool) -> dict[str, list[FeatureSet]]:
@@ -439,11 +441,6 @@ def _regressions(
         part = matrix[known][:, known]
         found[name] = distance_regression(part, column[known], permutations=permutations, strata=blocks, seed=seed)
     return found
-
-
-def blocks_are_whole(labels: Sequence[str], strata: Sequence[str]) -> bool:
-    """Whether each block belongs to one group, so that whole blocks are permuted, and not labels within them."""
-    return len(set(zip(labels, strata, strict=True))) == len(set(strata))
 
 
 def _dispersion(

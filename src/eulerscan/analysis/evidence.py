@@ -14,6 +14,7 @@ The score is linear in the weights before squaring, so all labelings are one mat
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._storage import replacing
+from .._storage import write_text
 from .._tables import comma_separated
 from ..complexes import Complex, Shape, as_complex
 from ..complexes.boundary import outlined
@@ -33,7 +34,7 @@ from ..config import ECTConfig
 from ..grid import scale_of_step
 from ..io.colors import write_colored
 from ..kernels import operation
-from .groups import Labels, permuted_labels
+from .groups import Labels, as_list, numbered, permuted_labels
 
 CONFIG = ECTConfig(num_directions=100, num_thresholds=30, normalize="center")
 MEANING = (
@@ -64,7 +65,7 @@ class Evidence:
 
     Attributes:
         shapes: The shapes, with the given coordinates.
-        labels: Group of each shape.
+        groups: Group of each shape.
         scores: ``[V]``: how strongly the difference between the groups acts on a vertex, relative to its mean under permuted
             labels. 1 is chance.
         p_values: ``[V]``: share of all labelings under which the vertex stands out from its shape at least as much, that is,
@@ -76,12 +77,12 @@ class Evidence:
         null: ``[V]``: the scores under the first permutation of the labels, to look at beside the scores.
         regions: Connected vertices with p-values of at most 0.05, largest sum of scores first.
         permutations, seed: Of the labels.
-        smallest_p: The smallest p-value that these labels and permutations can give, up to the chance of the permutations.
+        smallest_p_value: The smallest p-value that these groups and permutations allow, up to the chance of the latter.
         strata: Block of each shape, or ``None``.
     """
 
     shapes: Complex
-    labels: tuple[Hashable, ...]
+    groups: tuple[Hashable, ...]
     scores: Tensor
     p_values: Tensor
     q_values: Tensor
@@ -89,16 +90,16 @@ class Evidence:
     regions: tuple[Region, ...]
     permutations: int
     seed: int
-    smallest_p: float
+    smallest_p_value: float
     strata: tuple[Hashable, ...] | None = None
 
     def __repr__(self) -> str:
-        return f"Evidence({len(self.labels)} shapes, {len(set(self.labels))} groups, {self.permutations} permutations)"
+        return f"Evidence({len(self.groups)} shapes, {len(set(self.groups))} groups, {self.permutations} permutations)"
 
 
 def evidence(
     shapes: Shape,
-    labels: Sequence[Hashable] | Tensor | np.ndarray[Any, Any],
+    groups: Labels,
     *,
     permutations: int = 200,
     strata: Labels | None = None,
@@ -116,7 +117,7 @@ def evidence(
 
     Args:
         shapes: A :class:`Complex`, or anything :func:`as_complex` understands.
-        labels: The group of each shape, ``[B]``: numbers or names.
+        groups: Group of each shape, ``[B]``: numbers or names.
         permutations: Number of random permutations of the labels.
         strata: Block of each shape, such as the specimen of several scans. If groups differ within blocks, labels are permuted
             within them; if each block belongs to one group, whole blocks are permuted.
@@ -140,7 +141,7 @@ def evidence(
         True
     """
     complex = _checked_shapes(as_complex(shapes), config)
-    names, numbers = _checked_labels(labels, len(complex))
+    names, numbers = _checked_groups(groups, len(complex))
     arrangement = permuted_labels(numbers, permutations, strata, seed)
     labelings = torch.from_numpy(np.concatenate([numbers[None], numbers[arrangement.index]]).T)  # [B, P]
 
@@ -173,8 +174,8 @@ def evidence(
         tuple(regions),
         permutations,
         seed,
-        arrangement.smallest_p,
-        None if strata is None else tuple(strata.tolist() if isinstance(strata, Tensor | np.ndarray) else strata),
+        arrangement.smallest_p_value,
+        None if strata is None else tuple(as_list(strata)),
     )
 
 
@@ -328,12 +329,16 @@ def _chunks(complex: Complex, num_labelings: int) -> list[Tensor]:
     return [(group == number).nonzero()[:, 0] for number in group.unique().tolist()]
 
 
-def _checked_shapes(complex: Complex, config: ECTConfig) -> Complex:
-    plain = ECTConfig(config.num_directions, config.num_thresholds, config.radius, normalize=config.normalize)
-    if config != plain:
+def check_exact(config: ECTConfig) -> None:
+    """Raise unless it is the exact transform, on any grid and of shapes normalized in any way."""
+    if not config.is_plain or math.isfinite(config.scale):
         raise ValueError(
             f"config must be that of the exact transform (only grid, radius and normalize may be set), got {config}."
         )
+
+
+def _checked_shapes(complex: Complex, config: ECTConfig) -> Complex:
+    check_exact(config)
     if config.num_thresholds < 2:
         raise ValueError(f"config must have at least 2 thresholds, got {config.num_thresholds}.")
     sizes = complex.offsets[0].diff()
@@ -343,18 +348,13 @@ def _checked_shapes(complex: Complex, config: ECTConfig) -> Complex:
     return Complex.from_packed(complex.packed.map(Tensor.detach, Tensor.detach)).to("cpu", dtype)
 
 
-def _checked_labels(labels: Any, count: int) -> tuple[tuple[Hashable, ...], np.ndarray[Any, Any]]:
-    """The labels, and the number of the group of each shape."""
-    names = tuple(labels.tolist() if isinstance(labels, Tensor | np.ndarray) else labels)
-    if len(names) != count:
-        raise ValueError(f"labels must have one group for each of {count} shapes, got {len(names)}.")
-    groups = {name: i for i, name in enumerate(dict.fromkeys(names))}
-    if any(name != name for name in groups):
-        raise ValueError("labels must not be NaN.")
-    sizes = {name: names.count(name) for name in groups}
-    if len(groups) < 2 or min(sizes.values()) < 2:
-        raise ValueError(f"labels must have at least two groups of at least two shapes, got {sizes}.")
-    return names, np.array([groups[name] for name in names])
+def _checked_groups(groups: Labels, count: int) -> tuple[tuple[Hashable, ...], np.ndarray[Any, Any]]:
+    """The group of each shape, and its number."""
+    numbers, kinds = numbered(groups, count, "groups")
+    sizes = dict(zip(kinds, np.bincount(numbers).tolist(), strict=True))
+    if len(kinds) < 2 or min(sizes.values()) < 2:
+        raise ValueError(f"groups must be at least two, of at least two shapes each, got {sizes}.")
+    return tuple(kinds[i] for i in numbers), numbers
 
 
 def color_limits(found: Evidence) -> tuple[float, float]:
@@ -398,22 +398,20 @@ def write_evidence(
     columns = ["shape", "group", "vertex", *axes[: complex.dim], "score", "p_value", "q_value", "null"]
     numbers = torch.stack([found.scores, found.p_values, found.q_values, found.null], dim=1).tolist()
     rows = [
-        [names[i], found.labels[i], v - starts[i], *map(_short, point), *map(_short, value)]
+        [names[i], found.groups[i], v - starts[i], *map(_short, point), *map(_short, value)]
         for v, (i, point, value) in enumerate(zip(complex.batch.tolist(), complex.points.tolist(), numbers, strict=True))
     ]
     tables = {"vertices.csv": (columns, rows)}
     regions = []
     for i, vertices, prominence, p_value in found.regions:
         listed = " ".join(map(str, (vertices - starts[i]).tolist()))
-        regions.append([names[i], found.labels[i], len(vertices), _short(prominence), _short(p_value), listed])
+        regions.append([names[i], found.groups[i], len(vertices), _short(prominence), _short(p_value), listed])
     tables["regions.csv"] = (["shape", "group", "num_vertices", "prominence", "p_value", "vertices"], regions)
     for name, (header, lines) in tables.items():
         written.append(folder / name)
-        with replacing(written[-1]) as partial:
-            partial.write_text(comma_separated(header, lines), encoding="utf-8")
+        write_text(written[-1], comma_separated(header, lines))
     written.append(folder / "legend.txt")
-    with replacing(written[-1]) as partial:
-        partial.write_text(legend(found) + "\n", encoding="utf-8")
+    write_text(written[-1], legend(found) + "\n")
     return written
 
 
@@ -424,7 +422,7 @@ def legend(found: Evidence) -> str:
     return (
         f"{MEANING} Gray: {low:g} or less; darkest red: {high:.3g} or more. The null beside it is the same with the labels of "
         f"the shapes permuted once; what it shows is chance. {found.permutations} permutations{blocks}, seed {found.seed}; the "
-        f"smallest possible p-value is {found.smallest_p:.2g}."
+        f"smallest possible p-value is {found.smallest_p_value:.2g}."
     )
 
 

@@ -11,7 +11,7 @@ from ..complexes.extent import measure_weighted
 from ..config import ECTConfig
 
 
-def feature_blocks(shapes: Complex, config: ECTConfig) -> dict[str, Tensor]:
+def shape_features(shapes: Complex, config: ECTConfig) -> dict[str, Tensor]:
     """Transforms of shapes that see different things, ``[B, T, H]`` each.
 
     - ``transform``: as ``config`` says. It sees corners and holes, however small.
@@ -23,11 +23,11 @@ def feature_blocks(shapes: Complex, config: ECTConfig) -> dict[str, Tensor]:
         shapes: The shapes.
         config: How they are transformed.
     """
-    blocks = {"transform": config.transform(shapes)}
+    found = {"transform": config.transform(shapes)}
     if config.variant in ("ect", "superlevel"):
-        blocks["smooth"] = replace(config, variant="sect", derivative=False).transform(shapes)
+        found["smooth"] = replace(config, variant="sect", derivative=False).transform(shapes)
     weighted = measure_weighted(shapes.normalized(config.normalize))
     if weighted is not None:
         plain = ECTConfig(config.num_directions, config.num_thresholds, config.largest_height, config.scale, normalize=None)
-        blocks["measure"] = plain.transform(weighted)
-    return blocks
+        found["measure"] = plain.transform(weighted)
+    return found

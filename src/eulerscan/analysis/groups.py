@@ -16,9 +16,10 @@ import numpy as np
 from torch import Tensor
 
 from .._validation import positive
+from .ordination import gower_matrix
 
 _Array = np.ndarray[Any, Any]
-Labels = Sequence[Hashable] | _Array
+Labels = Sequence[Hashable] | _Array | Tensor
 
 AT_ONCE = 1 << 23  # entries of labels
 ROUNDING = 1e-9  # statistics that differ by less, relatively, are equal: sums depend on the order of the shapes
@@ -30,23 +31,23 @@ class PermutationTest:
 
     Attributes:
         statistic: The pseudo-F statistic.
-        p: The p-value.
+        p_value: The p-value.
         r2: Share of the variation that groups or covariate explain, from 0 to 1. It grows by chance in small samples.
         omega2: The same without that bias; negative if less is explained than by chance.
         z: Standardized effect size: standard deviations of the logarithm of the statistic above its mean under permutation.
         permutations: Number of permutations.
-        smallest_p: The smallest p-value that these shapes and permutations can give, up to the chance of the permutations.
+        smallest_p_value: The smallest p-value that these shapes and permutations allow, up to the chance of the latter.
         seed: Seed of the permutations.
         null: ``[permutations]``: the statistic under permutation.
     """
 
     statistic: float
-    p: float
+    p_value: float
     r2: float
     omega2: float
     z: float
     permutations: int
-    smallest_p: float
+    smallest_p_value: float
     seed: int
     null: _Array
 
@@ -63,7 +64,7 @@ class PairTest:
         groups: Their names.
         sizes: Their numbers of shapes.
         test: PERMANOVA of the two.
-        q: The p-value adjusted for the number of pairs, by Benjamini and Hochberg: the false discovery rate.
+        q_value: The p-value adjusted for the number of pairs, by Benjamini and Hochberg: the false discovery rate.
         distance: Of the means of the two groups.
         d: Standardized distance of the means (Cohen's d): in standard deviations within the groups, without small-sample bias.
     """
@@ -71,7 +72,7 @@ class PairTest:
     groups: tuple[str, str]
     sizes: tuple[int, int]
     test: PermutationTest
-    q: float
+    q_value: float
     distance: float
     d: float
 
@@ -110,7 +111,7 @@ def permanova(
     Example:
         >>> points = np.array([0.0, 1, 2, 3, 10, 11, 12, 13])
         >>> result = permanova(abs(points[:, None] - points), list("aaaabbbb"))
-        >>> result.p < 0.05, round(result.r2, 2)
+        >>> result.p_value < 0.05, round(result.r2, 2)
         (True, 0.95)
     """
     matrix, labels, kinds = _checked(distances, groups)
@@ -128,7 +129,7 @@ def energy_test(
     Example:
         >>> points = np.array([-6.0, -5, -4, 4, 5, 6, -0.2, -0.1, 0, 0.1, 0.2, 0.3])
         >>> distances, groups = abs(points[:, None] - points), [*"aaaaaa", *"bbbbbb"]
-        >>> permanova(distances, groups).p > 0.5, energy_test(distances, groups).p < 0.05
+        >>> permanova(distances, groups).p_value > 0.5, energy_test(distances, groups).p_value < 0.05
         (True, True)
     """
     matrix, labels, kinds = _checked(distances, groups)
@@ -146,7 +147,7 @@ def permdisp(
 
     Example:
         >>> points = np.array([-6.0, -5, -4, 4, 5, 6, -0.2, -0.1, 0, 0.1, 0.2, 0.3])
-        >>> permdisp(abs(points[:, None] - points), [*"aaaaaa", *"bbbbbb"]).test.p < 0.05
+        >>> permdisp(abs(points[:, None] - points), [*"aaaaaa", *"bbbbbb"]).test.p_value < 0.05
         True
     """
     matrix, labels, kinds = _checked(distances, groups)
@@ -198,17 +199,17 @@ def pairwise_tests(
     Example:
         >>> points = np.array([0.0, 1, 2, 3, 10, 11, 12, 13, 0.1, 1.1, 2.1, 3.1])
         >>> found = pairwise_tests(abs(points[:, None] - points), list("aaaabbbbcccc"))
-        >>> [(*pair.groups, pair.q < 0.1) for pair in found]
+        >>> [(*pair.groups, pair.q_value < 0.1) for pair in found]
         [('a', 'b', True), ('a', 'c', False), ('b', 'c', True)]
     """
     matrix, labels, kinds = _checked(distances, groups)
-    blocks = None if strata is None else _numbers(strata, len(labels), "strata")[0]
+    blocks = None if strata is None else numbered(strata, len(labels), "strata")[0]
     found = []
     for i, j in combinations(range(len(kinds)), 2):
         inside = np.flatnonzero((labels == i) | (labels == j))
         own, part = (labels[inside] == j).astype(np.int64), matrix[np.ix_(inside, inside)]
         within = None if blocks is None else blocks[inside]
-        units = len(inside) if within is None else _num_exchangeable(own, within)
+        units = len(np.unique(within)) if within is not None and blocks_are_whole(own, within) else len(inside)
         if (units < 3 and len(kinds) > 2) or len(inside) < 3 or not part.any():
             nothing = np.ones(permutations)
             test = PermutationTest(1.0, 1.0, 0.0, 0.0, 0.0, permutations, 1.0, seed, nothing)
@@ -218,7 +219,7 @@ def pairwise_tests(
             test = _f_test(part**2, own, 2, arrangement, seed)
         sizes = (int((own == 0).sum()), int(own.sum()))
         found.append(((str(kinds[i]), str(kinds[j])), sizes, test, *_mean_distance(part**2, own)))
-    adjusted = benjamini_hochberg([test.p for _, _, test, _, _ in found])
+    adjusted = benjamini_hochberg([test.p_value for _, _, test, _, _ in found])
     return [PairTest(names, sizes, test, q, *means) for (names, sizes, test, *means), q in zip(found, adjusted, strict=True)]
 
 
@@ -252,8 +253,7 @@ def distance_regression(
         raise ValueError("covariate must have different values, for at least three shapes, got a constant.")
     if not matrix.any():
         raise ValueError("distances must not all be zero: all shapes are the same.")
-    squares = matrix**2
-    gower = -(squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()) / 2
+    gower = gower_matrix(matrix)
     centered = values - values.mean()
     centered /= np.linalg.norm(centered)
     total = float(np.trace(gower))
@@ -284,10 +284,10 @@ def benjamini_hochberg(p_values: Sequence[float] | _Array) -> list[float]:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Permutations: shape ``i`` gets the label of shape ``index[p, i]``. ``smallest_p`` is the smallest possible p-value."""
+    """Permutations: shape ``i`` gets the label of shape ``index[p, i]``. A p-value is at least ``smallest_p_value``."""
 
     index: _Array
-    smallest_p: float
+    smallest_p_value: float
 
 
 def permuted_labels(
@@ -303,31 +303,30 @@ def permuted_labels(
     if strata is None:
         # One by one: the same permutations as scikit-bio makes with this seed.
         index = np.stack([rng.permutation(n) for _ in range(permutations)])
-        return Arrangement(index, _smallest_p(labels, np.zeros(n, dtype=np.int64), permutations, named))
-    blocks, _ = _numbers(strata, n, "strata")
+        return Arrangement(index, _smallest_p_value(labels, np.zeros(n, dtype=np.int64), permutations, named))
+    blocks, _ = numbered(strata, n, "strata")
     first = np.unique(blocks, return_index=True)[1]
-    if (labels == labels[first][blocks]).all():
+    if blocks_are_whole(labels, blocks):
         if len(first) < 3:
             raise ValueError(
                 f"strata must have at least three blocks if groups do not differ within them, since then whole blocks are "
                 f"permuted, got {len(first)}."
             )
         index = np.stack([first[rng.permutation(len(first))][blocks] for _ in range(permutations)])
-        return Arrangement(index, _smallest_p(labels[first], np.zeros(len(first), dtype=np.int64), permutations, named))
+        return Arrangement(index, _smallest_p_value(labels[first], np.zeros(len(first), dtype=np.int64), permutations, named))
     base = blocks.argsort(kind="stable")
     index = np.empty((permutations, n), dtype=np.int64)
     for rows in np.array_split(np.arange(permutations), -(-permutations * n // AT_ONCE)):
         index[np.ix_(rows, base)] = (blocks + rng.random((len(rows), n))).argsort(axis=1)
-    return Arrangement(index, _smallest_p(labels, blocks, permutations, named))
+    return Arrangement(index, _smallest_p_value(labels, blocks, permutations, named))
 
 
-def _num_exchangeable(labels: _Array, blocks: _Array) -> int:
-    """Number of blocks if each has one label, so that whole blocks are permuted; else of shapes."""
-    count = len(np.unique(blocks))
-    return count if np.unique(np.stack([blocks, labels]), axis=1).shape[1] == count else len(labels)
+def blocks_are_whole(labels: Sequence[Hashable] | _Array, strata: Sequence[Hashable] | _Array) -> bool:
+    """Whether each block belongs to one group, so that whole blocks are permuted, and not labels within them."""
+    return len(set(zip(labels, strata, strict=True))) == len(set(strata))
 
 
-def _smallest_p(labels: _Array, blocks: _Array, permutations: int, named: bool) -> float:
+def _smallest_p_value(labels: _Array, blocks: _Array, permutations: int, named: bool) -> float:
     """The share of all arrangements within blocks that are the same as a given one, or 1 / (1 + permutations) if larger."""
     counts = np.zeros((blocks.max() + 1, labels.max() + 1), dtype=np.int64)
     np.add.at(counts, (blocks, labels), 1)
@@ -377,14 +376,15 @@ def _test(
     with np.errstate(divide="ignore"):
         statistics = (shares / model) / ((1 - shares) / residual)
     observed, null = float(shares[0]), shares[1:]  # the statistic grows with the share
-    p = (1 + int((null >= observed - ROUNDING).sum())) / (1 + len(null))
+    p_value = (1 + int((null >= observed - ROUNDING).sum())) / (1 + len(null))
     logs = np.log(statistics.clip(min=1e-12, max=1e12))
     deviation = float(logs[1:].std())
     z = float(logs[0] - logs[1:].mean()) / deviation if deviation > ROUNDING else 0.0
     error = (1 - observed) / residual
     omega2 = (observed - model * error) / (1 + error)
     statistic = float(statistics[0])
-    return PermutationTest(statistic, p, observed, omega2, z, len(null), arrangement.smallest_p, seed, statistics[1:])
+    smallest = arrangement.smallest_p_value
+    return PermutationTest(statistic, p_value, observed, omega2, z, len(null), smallest, seed, statistics[1:])
 
 
 def _mean_distance(squares: _Array, labels: _Array) -> tuple[float, float]:
@@ -403,7 +403,7 @@ def _mean_distance(squares: _Array, labels: _Array) -> tuple[float, float]:
 def _checked(distances: Tensor | _Array, groups: Labels) -> tuple[_Array, _Array, list[Any]]:
     """The matrix, the number of the group of each shape, and the names of the groups."""
     matrix = _matrix(distances)
-    labels, kinds = _numbers(groups, len(matrix), "groups")
+    labels, kinds = numbered(groups, len(matrix), "groups")
     if len(kinds) < 2:
         raise ValueError(f"groups must have at least two different values, got {', '.join(map(repr, kinds)) or 'none'}.")
     return matrix, labels, kinds
@@ -420,9 +420,14 @@ def _matrix(distances: Tensor | _Array) -> _Array:
     return matrix
 
 
-def _numbers(values: Labels, count: int, name: str) -> tuple[_Array, list[Any]]:
+def as_list(values: Labels) -> list[Any]:
+    """The labels as objects of Python, whose names are the same whatever held them."""
+    return values.tolist() if isinstance(values, np.ndarray | Tensor) else list(values)
+
+
+def numbered(values: Labels, count: int, name: str) -> tuple[_Array, list[Any]]:
     """The labels as numbers from 0, in sorted order, and their names."""
-    found = values.tolist() if isinstance(values, np.ndarray | Tensor) else list(values)
+    found = as_list(values)
     if len(found) != count:
         raise ValueError(f"{name} must hold a value for each of {count} shapes, got {len(found)}.")
     missing = [i for i, value in enumerate(found) if value is None or value != value]

@@ -48,7 +48,7 @@ def fit_shape(values: Tensor, start: Shape, config: ECTConfig, *, steps: int = S
         >>> 0.55 < mean.points[:, 1].max() < 0.65
         tensor(True)
     """
-    if config.variant != "ect" or config.derivative or config.divide_by is not None:
+    if not config.is_plain:
         raise ValueError("config must be that of the transform itself, without variant, derivative and division.")
     template = as_complex(start).to(torch.float64)
     if config.normalize is not None:
@@ -94,8 +94,8 @@ class Extreme(NamedTuple):
 
 def can_fit(shapes: Complex, config: ECTConfig) -> bool:
     """Whether mean shapes can be fitted, rather than the nearest shapes shown."""
-    plain = config.variant == "ect" and not config.derivative and config.divide_by is None and math.isinf(config.scale)
-    return plain and shapes.weights is None and int(shapes.offsets[0].diff().max()) <= MAX_VERTICES
+    exact = config.is_plain and math.isinf(config.scale)
+    return exact and shapes.weights is None and int(shapes.offsets[0].diff().max()) <= MAX_VERTICES
 
 
 def group_means(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from .._validation import positive
 
 _Array = np.ndarray[Any, Any]
+Matrix = TypeVar("Matrix", Tensor, _Array)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,10 @@ class Ordination:
 
 
 def pca(transforms: Tensor, num_components: int = 10) -> Ordination:
-    """Principal components of transforms ``[N, ...]``. The sign of an axis makes its largest score positive.
+    """Principal components of transforms ``[N, ...]``, of shapes or of vertices.
+
+    The sign of an axis makes its largest score positive. There are fewer axes if transforms are fewer or shorter. A single
+    transform has one axis, and the score 0.
 
     Example:
         >>> found = pca(torch.tensor([[0.0, 1.0], [1.0, 1.0], [5.0, 1.0]]), 1)
@@ -47,24 +51,24 @@ def pca(transforms: Tensor, num_components: int = 10) -> Ordination:
         (tensor([[-2., -1.,  3.]]), tensor([1.]))
     """
     positive(num_components, "num_components")
-    if len(transforms) < 2:
-        raise ValueError(f"transforms must be of at least two shapes, got {len(transforms)}.")
+    if not transforms.numel():
+        raise ValueError(f"transforms must not be empty, got shape {list(transforms.shape)}.")
     rows = transforms.flatten(1).double()
     mean = rows.mean(dim=0)
     rows = rows - mean
-    # By the inner products of the shapes: there are more features than shapes.
-    values, vectors = torch.linalg.eigh(rows @ rows.T)
-    values, vectors = values.flip(0).clamp(min=0), vectors.flip(1)
-    kept = min(num_components, len(rows) - 1)
-    values, vectors, total = values[:kept], _signed(vectors[:, :kept]), values.sum()
+    few = len(rows) < rows.shape[1]  # the smaller matrix of inner products has the same eigenvalues
+    values, vectors = torch.linalg.eigh(rows @ rows.T if few else rows.T @ rows)
+    kept = min(num_components, max(1, len(rows) - 1), rows.shape[1])
+    values, vectors = values.flip(0).clamp(min=0), vectors.flip(1)[:, :kept]
+    total, values = values.sum(), values[:kept]
     lengths = values.sqrt()
-    components = (vectors.T @ rows) / torch.where(lengths > 0, lengths, 1.0)[:, None]
+    scores = vectors * lengths if few else rows @ vectors
+    components = (vectors.T @ rows) / torch.where(lengths > 0, lengths, 1.0)[:, None] if few else vectors.T
+    signs = _signs(scores)
     explained = values / torch.where(total > 0, total, 1.0)
-    shape = transforms.shape[1:]
-    like = transforms.dtype
-    return Ordination(
-        (vectors * lengths).to(like), explained.to(like), mean.view(shape).to(like), components.view(-1, *shape).to(like)
-    )
+    along = (components * signs[:, None]).view(-1, *transforms.shape[1:])
+    found = (scores * signs, explained, mean.view(transforms.shape[1:]), along)
+    return Ordination(*(part.to(transforms.dtype) for part in found))
 
 
 def mds(distances: Tensor | _Array, num_components: int = 10) -> Ordination:
@@ -82,18 +86,23 @@ def mds(distances: Tensor | _Array, num_components: int = 10) -> Ordination:
     matrix = torch.as_tensor(distances)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
         raise ValueError(f"distances must be a square matrix [N, N] with N at least 2, got {list(matrix.shape)}.")
-    squares = matrix.double().square()
-    gower = -(squares - squares.mean(dim=0) - squares.mean(dim=1)[:, None] + squares.mean()) / 2
-    values, vectors = torch.linalg.eigh(gower)
+    values, vectors = torch.linalg.eigh(gower_matrix(matrix.double()))
     values, vectors = values.flip(0), vectors.flip(1)
     kept = min(num_components, len(matrix) - 1)
     total = values.clamp(min=0).sum()
-    scores = _signed(vectors[:, :kept]) * values[:kept].clamp(min=0).sqrt()
+    scores = vectors[:, :kept] * values[:kept].clamp(min=0).sqrt()
     explained = values[:kept].clamp(min=0) / torch.where(total > 0, total, 1.0)
-    return Ordination(scores.to(matrix.dtype), explained.to(matrix.dtype))
+    return Ordination((scores * _signs(scores)).to(matrix.dtype), explained.to(matrix.dtype))
 
 
-def _signed(vectors: Tensor) -> Tensor:
-    """Columns with a positive entry of largest magnitude."""
-    largest = vectors.gather(0, vectors.abs().argmax(dim=0, keepdim=True))
-    return vectors * torch.where(largest < 0, -1.0, 1.0)
+def gower_matrix(distances: Matrix) -> Matrix:
+    """The inner products of centered points with these distances."""
+    squares = distances**2
+    products: Matrix = -(squares - squares.mean(0) - squares.mean(1)[:, None] + squares.mean()) / 2
+    return products
+
+
+def _signs(scores: Tensor) -> Tensor:
+    """``[K]``: signs that make the score of largest magnitude on each axis positive."""
+    largest = scores.gather(0, scores.abs().argmax(dim=0, keepdim=True))[0]
+    return torch.where(largest < 0, -1.0, 1.0)

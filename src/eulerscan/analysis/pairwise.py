@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .._storage import naming, replacing
+from .._storage import naming, write_text
 
 Pair = tuple[int, int]
 
@@ -31,8 +31,7 @@ class PairwiseCheckpoint:
         self.path = output.with_name(f".{output.name}.pairs")
         self._hash = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
         self.values: dict[Pair, float] = self._read()
-        with replacing(self.path) as partial:
-            partial.write_text("".join(map(self._line, self.values, self.values.values())), encoding="utf-8")
+        write_text(self.path, "".join(map(self._line, self.values, self.values.values())))
 
     def add(self, pair: Pair, value: float) -> None:
         """Append a finished pair."""

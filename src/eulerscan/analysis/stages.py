@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .._storage import replacing
 from .._version import __version__
 from ..complexes import Complex
+from ..io.cache import load_npz, save_npz
 
 _Array = np.ndarray[Any, Any]
 
@@ -33,10 +33,8 @@ class Stages:
             return compute()
         path = self.folder / f"{name}-{self.key}.npz"
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                return {key: stored[key] for key in stored.files}
+            return load_npz(path)
         except FileNotFoundError:
             found = compute()
-        with replacing(path) as partial, partial.open("wb") as output:
-            np.savez(output, allow_pickle=False, **found)
+        save_npz(path, found)
         return found

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from .._storage import replacing
+from .._storage import write_text
 from .._tables import unescaped
 from .._version import __version__
 from ..io.walk import Failure, Listing
@@ -100,5 +100,4 @@ def remove_parts(folder: Path) -> None:
 def write_if_new(path: Path, content: str) -> None:
     """Write a text file, unless it has this content already."""
     if not path.exists() or path.read_bytes() != content.encode():
-        with replacing(path) as partial:
-            partial.write_bytes(content.encode())
+        write_text(path, content)

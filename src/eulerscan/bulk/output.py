@@ -23,7 +23,7 @@ from torch import Tensor
 
 from .._imports import require
 from .._limits import check_bytes
-from .._storage import replacing
+from .._storage import replacing, write_json
 from .._tables import quoted, unescaped
 from ..io.arrays import load_arrays
 from ..io.errors import describe_error
@@ -70,8 +70,7 @@ def open_output(path: Path, settings: Settings, metadata: dict[str, Any] | None 
         yield write
         finish(about | (metadata or {}))
     for companion in output_paths(path)[1:]:
-        with replacing(companion) as partial:
-            partial.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        write_json(companion, about)
 
 
 def write_transforms(path: str | os.PathLike[str], settings: Settings, pieces: Iterable[tuple[list[str], _Array]]) -> None:

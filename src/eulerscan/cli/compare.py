@@ -6,27 +6,38 @@ import shlex
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import torch
 from tyro.conf import arg
 
-from .._progress import progress_bar
 from .._validation import positive
 from ..analysis.comparison import CONFIG, MAX_MEANS, Comparison
 from ..analysis.comparison import compare as compare_groups
 from ..analysis.evidence import MEANING, evidence
 from ..complexes import Complex
 from ..config import ECTConfig
+from ..datasets.folder import read_named
 from ..explorer import write_page
-from ..io import Failure, Metadata, read_all, read_metadata
+from ..io import Failure, read_metadata
+from ..io.metadata import join_groups
 from ..io.walk import name_of
 from ..plot.evidence import draw_evidence
 from ..plot.report import summary, write_report
-from .options import Files, Input, Maybe, Output, Overwrite, Quiet, find_files, print_failures, read_blocks, warn_beyond_radius
+from .options import (
+    Files,
+    Input,
+    Maybe,
+    Output,
+    Overwrite,
+    Quiet,
+    check_output_folder,
+    find_files,
+    print_failures,
+    read_blocks,
+    warn_beyond_radius,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,42 +107,32 @@ def compare(
         raise ValueError("--where needs shapes in a common orientation: use --align pca or best instead of invariant.")
     if folds < 2:
         raise ValueError(f"--folds must be at least 2, got {folds}.")
-    if output.exists() and not output.is_dir():
-        raise NotADirectoryError(f"--output must be a folder, got the file {output}.")
-    if (output / "report.html").exists() and not overwrite:
-        raise FileExistsError(f"{output / 'report.html'} exists already. Use --overwrite to replace it.")
+    check_output_folder(output, "report.html", overwrite)
     listing = find_files(files, input=input, exclude=[output], sort=True, quiet=quiet)
-    groups = input.groups(listing)
-    table = None if input.table is None else read_metadata(input.table)
-    failures = [*listing.path_failures, *_without_group(listing.names, groups, listing.folder, table, input.label)]
-    names = [name for name in listing.names if name in groups]
-    if not names:
+    groups, without = join_groups(listing, input.table, input.label)
+    if input.table is None:
+        paths = (path for path, group in zip(listing.paths, listing.groups, strict=True) if not group)
+        without = [Failure(path, "in no subfolder, so it has no group.") for path in paths]
+    if not groups:
         raise ValueError(
             "No shape has a group. Put the shapes of each group in a subfolder, or give --table and --label: a table of the "
             "shapes, and its column with the groups."
         )
-    paths = [listing.folder / name for name in names]
-    with closing(progress_bar(len(paths), "reading files", hidden=quiet)) as bar:
-        batches, unread = read_all(paths, cache=input.cache, progress=bar, **{"dtype": torch.float64} | reading)
-    failures += unread
-    if not batches:
+    shapes, names, unread = read_named(listing.folder, groups, cache=input.cache, quiet=quiet, **reading)
+    failures = [*listing.path_failures, *without, *unread]
+    if not names:
         return print_failures(failures, done=0)
-    if len(batches) > 1:
-        listed = "; ".join(
-            f"dimension {dim} in {len(b.positions)}, such as {paths[b.positions[0]]} of {groups[names[b.positions[0]]]}"
-            for dim, b in batches.items()
-        )
-        raise ValueError(f"All shapes must have points of the same dimension, got {listed}.")
-    [(positions, shapes)] = batches.values()
     kept, constant = _with_extent(shapes)
-    failures += [Failure(paths[positions[i]], "all points coincide.") for i in constant]
-    shapes, own = shapes.select(kept), [names[positions[i]] for i in kept]
+    failures += [Failure(listing.folder / names[i], "all points coincide.") for i in constant]
+    shapes, own = shapes.select(kept), [names[i] for i in kept]
     labels = [groups[name] for name in own]
     if len(set(labels)) < 2:
         print_failures(failures)
         raise ValueError(f"There must be at least two groups, got {labels[0] if labels else 'none'} only.")
     if where and sum(number > 1 for number in Counter(labels).values()) < 2:
         raise ValueError("--where needs at least two groups of at least two shapes.")
+    table = None if input.table is None else read_metadata(input.table)
+    numbers = {} if table is None else {column: table.numbers(column, own) for column in (*covariates, *traits)}
     found = compare_groups(
         shapes,
         labels,
@@ -140,8 +141,8 @@ def compare(
         align=None if align == "none" else align,
         permutations=permutations,
         strata=None if strata is None or table is None else read_blocks(table, strata, own),
-        covariates=_numbers(table, covariates, own),
-        traits=_numbers(table, traits, own),
+        covariates={column: numbers[column] for column in covariates},
+        traits={column: numbers[column] for column in traits},
         use_size=size,
         classification=classify,
         means=means,
@@ -165,46 +166,10 @@ def compare(
     return print_failures(failures)
 
 
-def _without_group(
-    names: Sequence[str], groups: Mapping[str, str], folder: Path, table: Metadata | None, label: str | None
-) -> list[Failure]:
-    """Shapes that have no group, and rows of the table that are no shapes."""
-    why = "in no subfolder, so it has no group." if table is None else f"no {label} in {table.path}."
-    found = [Failure(folder / name, why) for name in names if name not in groups]
-    if table is not None:
-        found += [Failure(table.path, f"row {row!r} is none of the shapes.") for row in table.unmatched(names)]
-    return found
-
-
 def _with_extent(shapes: Complex) -> tuple[list[int], list[int]]:
     """Indices of the shapes with different points, and of those in which all coincide."""
     extent = shapes.normalized("center").largest_norms()
     return extent.nonzero().squeeze(1).tolist(), (extent == 0).nonzero().squeeze(1).tolist()
-
-
-def _numbers(table: Metadata | None, columns: Sequence[str], names: Sequence[str]) -> dict[str, list[float | None]]:
-    """Columns of numbers, ``None`` where they are missing."""
-    if table is None:
-        return {}
-    found: dict[str, list[float | None]] = {}
-    for column in columns:
-        cells = table.column(column, names)
-        try:
-            found[column] = [None if cell is None else float(cell.replace(",", ".")) for cell in cells]
-        except ValueError:
-            wrong = next(cell for cell in cells if cell is not None and not _is_number(cell))
-            raise ValueError(
-                f"{table.path}: column {column!r} must hold numbers, got {wrong!r}. For blocks use --strata."
-            ) from None
-    return found
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell.replace(",", "."))
-    except ValueError:
-        return False
-    return True
 
 
 def _evidence(found: Comparison) -> dict[str, tuple[str, Figure]]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 import sys
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 from .._progress import progress_bar
-from .._storage import replacing
+from .._storage import write_text
 from .._tables import comma_separated
 from ..analysis.distances import check_p, distance_matrix
 from ..analysis.pairwise import PairwiseCheckpoint
 from ..bulk import Settings, Transforms, holds_transforms, load_failures, load_transforms, transform_all
 from ..config import ECTConfig
 from ..plot.distances import order_path, save_distances
+from ..plot.figures import FIGURES
 from .align import check_align, distances_in_plane, distances_in_space, load_checkpoint
 from .options import (
     Dim,
@@ -31,7 +31,6 @@ from .options import (
     warn_beyond_radius,
     warn_unusual_topology,
 )
-from .plot import FIGURES
 
 CLOUD = 10  # shapes with a larger Euler characteristic are taken for point clouds
 
@@ -71,13 +70,10 @@ def distances(
         ect: How shapes are transformed.
         input: Which files are read, and how.
     """
-    if output.suffix.lower() != ".csv":
-        raise ValueError(f"--output must end with .csv, got {output.name!r}.")
-    if plot is not None and plot.suffix.lower() not in FIGURES:
-        raise ValueError(f"--plot must end with one of {', '.join(FIGURES)}, got {plot.name!r}.")
+    check_output(output, overwrite, (".csv",))
+    check_output(plot, overwrite, FIGURES, option="--plot")
+    check_output(plot and order_path(plot), overwrite)
     written = [path for path in (output, plot, plot and order_path(plot)) if path is not None]
-    for path in written:
-        check_output(path, overwrite)
     if output in written[1:]:
         raise ValueError(f"--output must differ from the table beside --plot, got {output} for both.")
     check_p(p)
@@ -114,9 +110,8 @@ def distances(
     else:
         checkpoint = load_checkpoint(output, listing, found, p)
         matrix = distances_in_space(found, listing.folder, p, checkpoint, quiet)
-    with replacing(output) as partial:
-        rows = [[name, *(f"{value:.9g}" for value in row)] for name, row in zip(found.names, matrix.tolist(), strict=True)]
-        partial.write_text(comma_separated(["name", *found.names], rows), encoding="utf-8")
+    rows = [[name, *(f"{value:.9g}" for value in row)] for name, row in zip(found.names, matrix.tolist(), strict=True)]
+    write_text(output, comma_separated(["name", *found.names], rows))
     if plot is not None:
         label = f"L{'∞' if math.isinf(p) else f'{p:g}'} distance{' after alignment' if align else ''}"
         groups = [group or "(none)" for group in found.groups]
@@ -133,8 +128,7 @@ def _warn_different_sizes(found: Transforms) -> None:
     """Warn if point clouds have different sizes: their curves end at the number of points, which dominates the distances."""
     ends = found.transforms[..., -1].flatten(1).median(dim=1).values  # Euler characteristics, if the radius is large enough
     low, high = float(ends.min()), float(ends.max())
-    plain = found.settings.ect == replace(found.settings.ect, variant="ect", derivative=False, divide_by=None)
-    if plain and low >= CLOUD and high > 1.1 * low:
+    if found.settings.ect.is_plain and low >= CLOUD and high > 1.1 * low:
         print(
             f"warning: the point clouds have {low:g} to {high:g} points, and the distances mostly reflect that. Use "
             "--divide-by vertices for clouds of different sizes",

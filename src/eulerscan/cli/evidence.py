@@ -17,7 +17,7 @@ from ..io import READABLE, read_metadata
 from ..plot.evidence import draw_evidence
 from ..plot.figures import save
 from ..plot.shapes import guess_up
-from .options import Input, Maybe, Output, Overwrite, Quiet, print_failures, read_blocks
+from .options import Input, Maybe, Output, Overwrite, Quiet, check_output_folder, print_failures, read_blocks
 
 Folder = Annotated[Positional[Path], arg(metavar="FOLDER")]
 
@@ -59,10 +59,7 @@ def evidence(
     positive(permutations, "--permutations")
     if strata is not None and input.table is None:
         raise ValueError("--strata is a column of a table: give --table and --label.")
-    if output.exists() and not output.is_dir():
-        raise NotADirectoryError(f"--output must be a folder, got the file {output}.")
-    if (output / "vertices.csv").exists() and not overwrite:
-        raise FileExistsError(f"{output / 'vertices.csv'} exists already. Use --overwrite to replace it.")
+    check_output_folder(output, "vertices.csv", overwrite)
     labeled = read_labeled(
         folder,
         table=input.table,

@@ -37,9 +37,7 @@ def explore(
         up: The axis that points up, in space: y in .obj, .off and .glb files and z in others if auto. No number depends on it.
         title: Name of the shape on the page. Default: the file name.
     """
-    if output.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"--output must be a .html file, got {output.name!r}.")
-    check_output(output, overwrite)
+    check_output(output, overwrite, (".html", ".htm"))
     axis = guess_up(shape) if up == "auto" else up
     write_page(read_one(shape, **parse_pairs(data)), output, name=title or shape.name, config=ect, up=axis)
     if not quiet:

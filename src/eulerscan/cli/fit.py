@@ -13,10 +13,10 @@ from tyro.conf import Positional, arg
 from ..complexes import Complex
 from ..fitting import Fit, fit_points
 from ..io import WRITABLE, write
+from ..plot.figures import FIGURES
 from ..plot.fits import Recorder, animate, draw_fit
 from ..plot.shapes import guess_up
 from .options import Maybe, Output, check_output, read_one
-from .plot import FIGURES
 
 # A fit is poor if its loss is above both; successful fits end far below.
 POOR_RATIO = 0.1  # to the loss at the start
@@ -58,14 +58,9 @@ def fit(
         animation: Animation of the fit: .gif.
         overwrite: Replace existing files.
     """
-    if output.suffix.lower() not in WRITABLE:
-        raise ValueError(f"--output must end with one of {', '.join(WRITABLE)}, got {output.name!r}.")
-    if figure is not None and figure.suffix.lower() not in FIGURES:
-        raise ValueError(f"--figure must end with one of {', '.join(FIGURES)}, got {figure.name!r}.")
-    if animation is not None and animation.suffix.lower() != ".gif":
-        raise ValueError(f"--animation must be a .gif file, got {animation.name!r}.")
-    for path in (output, figure, animation):
-        check_output(path, overwrite)
+    check_output(output, overwrite, WRITABLE)
+    check_output(figure, overwrite, FIGURES, option="--figure")
+    check_output(animation, overwrite, (".gif",), option="--animation")
     shape = read_one(target)
     begin = time.perf_counter()
     recorder = Recorder(every=max(1, steps // 60))

@@ -11,16 +11,16 @@ from tyro.conf import arg
 
 from .._storage import replacing
 from .._validation import positive
+from ..analysis.ordination import pca
 from ..directions import uniform
 from ..grid import thresholds
 from ..io.colors import COLORED, write_colored
 from ..local import local_ect
-from ..plot.figures import save
-from ..plot.local import draw_local, principal_components
+from ..plot.figures import FIGURES, save
+from ..plot.local import draw_local
 from ..plot.shapes import guess_up
 from .help import OPTIONAL
 from .options import Data, Maybe, OneShape, Output, Overwrite, Quiet, check_output, parse_pairs, read_one
-from .plot import FIGURES
 
 NEAREST = 16  # points of the neighborhood in a cloud
 Picture = Annotated[Path | None, OPTIONAL, arg(aliases=["-p"])]
@@ -66,12 +66,8 @@ def local(
         components: Write this many principal components of the descriptors instead of all numbers. Default: all numbers.
         up: The axis that points up in the picture: y in .obj, .off and .glb files and z in others if auto.
     """
-    if output.suffix.lower() not in (".csv", ".npy"):
-        raise ValueError(f"--output must be a .csv or .npy file, got {output.name!r}.")
-    if picture is not None and picture.suffix.lower() not in (*FIGURES, *COLORED):
-        raise ValueError(f"--picture must end with one of {', '.join((*FIGURES, *COLORED))}, got {picture.name!r}.")
-    for path in (output, picture):
-        check_output(path, overwrite)
+    check_output(output, overwrite, (".csv", ".npy"))
+    check_output(picture, overwrite, (*FIGURES, *COLORED), option="--picture")
     if components is not None:
         positive(components, "--components")
     complex = read_one(shape, **parse_pairs(data))
@@ -79,7 +75,7 @@ def local(
         hops, k = (2, None) if complex.max_dim else (None, min(NEAREST, max(1, len(complex.points) - 1)))
     grid = (uniform(num_directions, complex.dim).to(complex.points), thresholds(num_thresholds).to(complex.points))
     transform = local_ect(complex, *grid, hops=hops, radius=radius, k=k, max_vertices=max_vertices)[:, 0]
-    written = transform if components is None else principal_components(transform, components)[0].to(transform.dtype)
+    written = transform if components is None else pca(transform, components).scores
     with replacing(output) as partial, partial.open("wb") as file:
         if output.suffix.lower() == ".npy":
             np.save(file, written.numpy(), allow_pickle=False)
@@ -94,7 +90,7 @@ def local(
         if picture.suffix.lower() in FIGURES:
             save(draw_local(complex, transform, up=axis), picture)
         else:
-            values = principal_components(transform, 1)[0][:, 0]
+            values = pca(transform, 1).scores[:, 0]
             write_colored(complex, picture, values, low=float(values.min()), high=float(values.max()) + 1e-9)
     if not quiet:
         print(f"{output}: {len(transform)} vertices, {written[0].numel() if len(written) else 0} numbers each")

@@ -15,9 +15,10 @@ from tyro.conf import Positional, arg
 from .._tables import printable
 from ..analysis.quality import describe_topology
 from ..complexes import Complex
-from ..io import READABLE, Failure, Listing, Metadata, list_shapes, read, read_metadata
+from ..io import READABLE, Failure, Listing, Metadata, list_shapes, read
 from ..io.formats import IMAGE_EXTENSIONS
 from ..io.images import has_light_background
+from ..io.metadata import join_groups
 from .help import OPTIONAL
 
 MAX_NAMED = 3  # files that are skipped for the same reason
@@ -69,11 +70,7 @@ class Input:
 
     def groups(self, listing: Listing) -> dict[str, str]:
         """The group of each shape by name: the label in the table, or the subfolder. Shapes without one are missing."""
-        if self.table is None:
-            groups: Sequence[str | None] = listing.groups
-        else:
-            groups = read_metadata(self.table).column(self.label or "", listing.names)
-        return {name: group for name, group in zip(listing.names, groups, strict=True) if group}
+        return join_groups(listing, self.table, self.label)[0]
 
 
 def read_blocks(table: Metadata, column: str, names: Sequence[str]) -> list[str]:
@@ -103,10 +100,22 @@ def parse_pairs(pairs: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-def check_output(path: Path | None, overwrite: bool) -> None:
-    """Existing files are replaced only with --overwrite."""
-    if path is not None and path.exists() and not overwrite:
+def check_output(path: Path | None, overwrite: bool, extensions: Sequence[str] = (), *, option: str = "--output") -> None:
+    """A file must have one of the extensions, if there are any. Existing files are replaced only with --overwrite."""
+    if path is None:
+        return
+    if extensions and path.suffix.lower() not in extensions:
+        wanted = extensions[0] if len(extensions) == 1 else f"one of {', '.join(extensions)}"
+        raise ValueError(f"{option} must end with {wanted}, got {path.name!r}.")
+    if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists already. Use --overwrite to replace it.")
+
+
+def check_output_folder(folder: Path, file: str, overwrite: bool) -> None:
+    """A folder that holds this file already is replaced only with --overwrite."""
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"--output must be a folder, got the file {folder}.")
+    check_output(folder / file, overwrite)
 
 
 def find_files(
@@ -166,11 +175,14 @@ def warn_light_background(image: Path, reading: Mapping[str, Any]) -> None:
         )
 
 
-def warn_beyond_radius(count: int, radius: float) -> None:
-    """Warn of shapes that reach beyond the radius."""
-    if count:
-        shapes = "1 shape reaches" if count == 1 else f"{count} shapes reach"
-        print(f"warning: {shapes} beyond --radius {radius:g}, and what lies there is cut off", file=sys.stderr)
+def warn_beyond_radius(count: int, radius: float, *, trained: bool = False) -> None:
+    """Warn of shapes that reach beyond the radius, such as pixels for a model that was trained on millimeters."""
+    if not count:
+        return
+    shapes = "1 shape reaches" if count == 1 else f"{count} shapes reach"
+    cut = f"--radius {radius:g}, and what lies there is cut off"
+    strange = f"the radius {radius:g} of the model, so predictions are unreliable. Are the units those of the training shapes?"
+    print(f"warning: {shapes} beyond {strange if trained else cut}", file=sys.stderr)
 
 
 def warn_unusual_topology(euler: Sequence[tuple[str, int]]) -> None:

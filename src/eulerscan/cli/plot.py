@@ -11,11 +11,11 @@ from .._progress import progress_bar
 from .._validation import positive
 from ..config import ECTConfig
 from ..io import Failure, list_shapes, read_all
+from ..plot.figures import FIGURES
 from ..plot.overview import draw_overview
 from ..plot.shapes import guess_up
 from .options import Data, Maybe, Output, Overwrite, Quiet, Shapes, check_output, parse_pairs, print_failures
 
-FIGURES = (".png", ".pdf", ".svg")
 MAX_ROWS = 12  # that fit on a page
 
 
@@ -50,9 +50,7 @@ def plot(
         title: Title of the figure.
         dpi: Dots per inch of .png files, and of the images in the other formats.
     """
-    if output.suffix.lower() not in FIGURES:
-        raise ValueError(f"--output must end with one of {', '.join(FIGURES)}, got {output.name!r}.")
-    check_output(output, overwrite)
+    check_output(output, overwrite, FIGURES)
     listing = list_shapes(shapes)
     paths = listing.paths
     if not 1 <= len(paths) <= MAX_ROWS:

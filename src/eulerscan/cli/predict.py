@@ -13,7 +13,7 @@ from torch import Tensor
 from tyro.conf import Positional, arg
 
 from .._progress import progress
-from .._storage import replacing
+from .._storage import write_text
 from .._tables import aligned, comma_separated, printable
 from ..complexes import Complex, collate
 from ..datasets import Dataset
@@ -24,7 +24,7 @@ from ..io.walk import name_of
 from ..training.config import RunConfig
 from ..training.loop import evaluate as score
 from ..training.runs import load_run
-from .options import Files, Maybe, MaybeOutput, Overwrite, Run, check_output, find_files, print_failures
+from .options import Files, Maybe, MaybeOutput, Overwrite, Run, check_output, find_files, print_failures, warn_beyond_radius
 
 BATCH_SIZE = 256
 _KINDS = {0: "point cloud", 1: "graph", 2: "mesh"}  # by dimension
@@ -93,8 +93,7 @@ def evaluate(
 
     metrics = score(model, dataset, split, num_points=config.training.num_points, on_batch=collect)
     if output is not None:
-        with replacing(output) as partial:
-            partial.write_text(comma_separated(["shape", "true class", "class", "probability"], rows), encoding="utf-8")
+        write_text(output, comma_separated(["shape", "true class", "class", "probability"], rows))
     if as_json:
         print(json.dumps({**metrics.summary(), "count": metrics.count, "confusion": metrics.confusion.tolist()}))
         return print_failures(failed)
@@ -186,15 +185,13 @@ def predict(
                 rows.append([str(path), config.classes[best], row[best], *row])
     header = ["file", "class", "probability"]
     if output is not None and rows:
-        with replacing(output) as partial:
-            partial.write_text(comma_separated([*header, *config.classes], rows), encoding="utf-8")
+        write_text(output, comma_separated([*header, *config.classes], rows))
         print(f"{len(rows)} predictions in {output}")
     elif rows:
         print(aligned(header, [[file, name, f"{probability:.3f}"] for file, name, probability, *_ in rows]))
     if unusual:
         _warn_unusual(unusual)
-    if beyond:
-        _warn_beyond_radius(beyond, model.layer.config.largest_height)
+    warn_beyond_radius(beyond, model.layer.config.largest_height, trained=True)
     return print_failures(failures, done=len(rows))
 
 
@@ -206,16 +203,6 @@ def _warn_unusual(shapes: Sequence[tuple[Path, int]]) -> None:
     print(
         f"warning: {printable(str(first))} is a {kind}{others}. The model was not trained on any, so the prediction is "
         "unreliable",
-        file=sys.stderr,
-    )
-
-
-def _warn_beyond_radius(count: int, radius: float) -> None:
-    """Warn of shapes that are larger than the radius of the model, such as pixels for a model trained on millimeters."""
-    shapes = "1 shape reaches" if count == 1 else f"{count} shapes reach"
-    print(
-        f"warning: {shapes} beyond the radius {radius:g} of the model, so the predictions are unreliable. Are the units those "
-        "of the training shapes?",
         file=sys.stderr,
     )
 

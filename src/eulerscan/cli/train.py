@@ -18,7 +18,7 @@ from tyro.conf import Positional, arg
 
 from .. import datasets
 from .._imports import require
-from .._storage import replacing
+from .._storage import write_json
 from .._tables import aligned
 from ..datasets.source import load_source, split_source
 from ..io.formats import IMAGE_EXTENSIONS
@@ -143,8 +143,7 @@ def train(
             draw_run(runs[0], found)
     largest = 100 * float(found.labels.bincount().max()) / len(found)  # with folds, every shape is tested
     summary = summarize(results) | {"majority": largest if folds else majority(found)}
-    with replacing(output / "summary.json") as partial:
-        partial.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    write_json(output / "summary.json", summary)
     if choices:
         print(_scores(choices, summary["majority"]), end="\n\n")
         if len(choices) > 1:

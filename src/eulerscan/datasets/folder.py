@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,8 @@ import torch
 
 from .._progress import progress_bar
 from ..complexes import Complex
-from ..io import Failure, list_shapes, read_all, read_metadata
+from ..io import Failure, list_shapes, read_all
+from ..io.metadata import join_groups
 from ..io.walk import name_of
 from .dataset import Dataset
 from .splits import stratified
@@ -109,28 +110,38 @@ def read_labeled(
         raise ValueError(f"{given} needs {other}: a table of the shapes, and its column with the classes.")
     outside = [*exclude, *_runs(folder), *([] if table is None else [table])]
     listing = list_shapes(folder, exclude=outside, only=only)
-    failures = list(listing.path_failures)
-    class_of = {name: group for name, group in zip(listing.names, listing.groups, strict=True) if group}
-    if table is not None and label is not None:
-        metadata = read_metadata(table)
-        column = zip(listing.names, metadata.column(label, listing.names), strict=True)
-        class_of = {name: cell for name, cell in column if cell is not None}
-        failures += [
-            Failure(listing.folder / name, f"no {label} in {table}.") for name in listing.names if name not in class_of
-        ]
-        failures += [Failure(Path(table), f"row {row!r} is none of the shapes.") for row in metadata.unmatched(listing.names)]
-    names = sorted(class_of, key=lambda name: (class_of[name], name))
-    paths = [listing.folder / name for name in names]
-    with closing(progress_bar(len(paths), "reading files")) as bar:
-        batches, unread = read_all(paths, cache=cache, progress=bar, **{"dtype": torch.float64} | options)
-    failures += unread
+    class_of, failures = join_groups(listing, table, label)
+    class_of = {name: class_of[name] for name in sorted(class_of, key=lambda name: (class_of[name], name))}
+    shapes, names, unread = read_named(listing.folder, class_of, cache=cache, **options)
+    classes, paths = [class_of[name] for name in names], [listing.folder / name for name in names]
+    return LabeledShapes(shapes, classes, paths, [*listing.path_failures, *failures, *unread])
+
+
+def read_named(
+    folder: Path, names: Iterable[str], *, cache: bool = True, quiet: bool = False, **options: Any
+) -> tuple[Complex, list[str], list[Failure]]:
+    """Read shapes of one dimension.
+
+    Args:
+        folder: The folder that the names are relative to.
+        names: Names, as in :class:`~eulerscan.io.Listing`.
+        cache, options: As in :func:`load_folder`.
+        quiet: Show no progress.
+
+    Returns:
+        The shapes, in the given order; their names; and the files that could not be read.
+    """
+    names = list(names)
+    paths = [folder / name for name in names]
+    with closing(progress_bar(len(paths), "reading files", hidden=quiet)) as bar:
+        batches, failures = read_all(paths, cache=cache, progress=bar, **{"dtype": torch.float64} | options)
     if len(batches) > 1:
         found = "; ".join(
-            f"{dim} in {len(batch.positions)}, such as {paths[batch.positions[0]]}" for dim, batch in batches.items()
+            f"dimension {dim} in {len(b.positions)}, such as {paths[b.positions[0]]}" for dim, b in batches.items()
         )
         raise ValueError(f"All shapes must have points of the same dimension, got {found}.")
     positions, shapes = next(iter(batches.values())) if batches else ([], Complex(torch.zeros(0, 2)))
-    return LabeledShapes(shapes, [class_of[names[i]] for i in positions], [paths[i] for i in positions], failures)
+    return shapes, [names[i] for i in positions], failures
 
 
 def _runs(folder: Path) -> set[Path]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..io.cache import DAMAGED, cache_folder, from_arrays, load_arrays, save_arrays, to_arrays
+from ..io.cache import DAMAGED, cache_folder, from_arrays, load_npz, save_npz, to_arrays, writing
 from .dataset import Dataset
 
 FORMAT = 2  # of the files; increase it with every change of their content
@@ -42,7 +42,7 @@ def load(name: str, options: Mapping[str, Any]) -> Dataset | None:
     """Load a data set from the cache folder. ``None`` if it is not there, or if the file is damaged."""
     path = path_of(name, options)
     try:
-        arrays = load_arrays(path)
+        arrays = load_npz(path)
         if str(arrays["key"]) != _key(name, options):
             raise ValueError("it holds another data set")
         labels = torch.from_numpy(arrays["labels"])
@@ -64,7 +64,7 @@ def save(dataset: Dataset, options: Mapping[str, Any]) -> None:
         "classes": np.array(dataset.classes, dtype=np.str_),
         **{_SPLIT + name: indices.numpy() for name, indices in dataset.splits.items()},
     }
-    save_arrays(path_of(dataset.name, options), arrays)
+    save_npz(path_of(dataset.name, options), arrays, write=writing)
 
 
 def _key(name: str, options: Mapping[str, Any]) -> str:

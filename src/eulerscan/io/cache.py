@@ -8,8 +8,8 @@ import logging
 import os
 import time
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +60,13 @@ def writing(path: Path) -> Iterator[Path]:
         ) from error
 
 
-def save_arrays(path: Path, arrays: _Arrays) -> None:
-    """Write arrays to an uncompressed NPZ file in the cache folder."""
-    with writing(path) as partial, partial.open("wb") as file:
+def save_npz(path: Path, arrays: _Arrays, *, write: Callable[[Path], AbstractContextManager[Path]] = replacing) -> None:
+    """Write arrays to an uncompressed NPZ file, atomically; with ``write=writing`` in the cache folder."""
+    with write(path) as partial, partial.open("wb") as file:
         np.savez(file, allow_pickle=False, **{name: np.asarray(array, order="C") for name, array in arrays.items()})
 
 
-def load_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+def load_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     """The arrays of an NPZ file. A damaged one raises one of ``DAMAGED``."""
     with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         return {name: stored[name] for name in stored.files}
@@ -172,7 +172,7 @@ def _entry(paths: Sequence[Path], options: Mapping[str, Any]) -> Path | None:
 
 def _load(path: Path) -> dict[int, Batch]:
     try:
-        arrays = load_arrays(path)
+        arrays = load_npz(path)
         with suppress(OSError):
             os.utime(path)  # the time of its last use
         batches = {}
@@ -199,7 +199,7 @@ def _save(path: Path, batches: Mapping[int, Batch]) -> None:
     size = sum(array.nbytes for array in arrays.values())
     if size > MAX_BYTES // 4:
         return
-    save_arrays(path, arrays)
+    save_npz(path, arrays)
     entries = sorted(((entry.stat(), entry) for entry in path.parent.glob("[!.]*.npz")), key=lambda found: -found[0].st_mtime)
     total = 0
     for state, entry in entries:

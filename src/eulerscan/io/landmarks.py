@@ -29,6 +29,7 @@ from .tables import (
     decode,
     find_separator,
     has_row_names,
+    parse_number,
     parse_numbers,
     read_table,
     shorten,
@@ -202,11 +203,8 @@ def _scale(number: int, line: str, value: str) -> float:
 
 def _number(cell: str) -> float | None:
     """A finite number, with a decimal point or comma."""
-    try:
-        number = float(cell.replace(",", "."))
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and "_" not in cell else None
+    number = parse_number(cell, decimal_comma=True)
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _got(line: str) -> str:

@@ -12,10 +12,10 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from .._tables import unescaped
-from .tables import decode
+from .tables import MISSING, decode, parse_number
+from .walk import Failure, Listing
 
 _KEYS = ("name", "file", "filename", "shape", "id", "specimen")
-_MISSING = ("", "na", "n/a", "nan", "null", "none")
 
 
 class Metadata(NamedTuple):
@@ -49,7 +49,18 @@ class Metadata(NamedTuple):
             raise ValueError(f"{self.path}: table has no column {name!r}. Its columns are {', '.join(self.columns)}.{hint}")
         found = self._match(shapes)
         cells = [self.rows[row][name] if row is not None else None for row in found]
-        return [None if cell is None or cell.lower() in _MISSING else cell for cell in cells]
+        return [None if not cell or cell.lower() in MISSING else cell for cell in cells]
+
+    def numbers(self, name: str, shapes: Sequence[str]) -> list[float | None]:
+        """The numbers of a column for the given shapes, with a decimal point or comma. ``None`` as in :meth:`column`."""
+        cells = self.column(name, shapes)
+        found = [None if cell is None else parse_number(cell, decimal_comma=True) for cell in cells]
+        for cell, number in zip(cells, found, strict=True):
+            if cell is not None and number is None:
+                raise ValueError(
+                    f"{self.path}: column {name!r} must hold numbers, got {cell!r}. Columns of names are for label and strata."
+                )
+        return found
 
     def unmatched(self, shapes: Sequence[str]) -> list[str]:
         """The rows that belong to none of the shapes."""
@@ -80,6 +91,29 @@ class Metadata(NamedTuple):
         found = {shape: next((n for name in _names(shape) if (n := name.lower()) in left), None) for shape in shapes}
         shared = Counter(found.values())
         return {shape: left[name] for shape, name in found.items() if name is not None and shared[name] == 1}
+
+
+def join_groups(
+    listing: Listing, table: str | os.PathLike[str] | None, label: str | None
+) -> tuple[dict[str, str], list[Failure]]:
+    """The group of each shape by name: its label in a table, or its subfolder. Shapes without one are missing.
+
+    Args:
+        listing: The shapes.
+        table: The table. ``None`` for subfolders.
+        label: Its column with the groups.
+
+    Returns:
+        The groups; and, with a table, the shapes without a label and the rows that are none of the shapes.
+    """
+    if table is None or label is None:
+        return {name: group for name, group in zip(listing.names, listing.groups, strict=True) if group}, []
+    metadata = read_metadata(table)
+    cells = zip(listing.names, metadata.column(label, listing.names), strict=True)
+    groups = {name: cell for name, cell in cells if cell is not None}
+    failures = [Failure(listing.folder / name, f"no {label} in {table}.") for name in listing.names if name not in groups]
+    failures += [Failure(metadata.path, f"row {row!r} is none of the shapes.") for row in metadata.unmatched(listing.names)]
+    return groups, failures
 
 
 def _names(shape: str) -> tuple[str, str, str]:

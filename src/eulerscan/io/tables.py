@@ -22,7 +22,7 @@ _Lines = Sequence[tuple[int, str]]  # line number and text
 _SEPARATOR_LINE = re.compile(r"sep=.?\s*", re.IGNORECASE)  # a first line that only Excel uses
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _NUMERIC = "+-0123456789.,' \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
-_MISSING = ("na", "n/a", "null", "none")
+MISSING = ("na", "n/a", "nan", "null", "none")
 _DECIMAL_HINT = " Use a decimal point, or a decimal comma if semicolons or tabs separate the columns."
 _TEXT_HINT = " Text columns are ignored if the first line names columns x and y, and optionally z."
 
@@ -102,7 +102,7 @@ def find_separator(lines: _Lines) -> str | None:
     if "\t" in first and not _has_tab_beside_comma(first):
         # Tabs equal spaces between numbers, but not if text contains spaces, or numbers contain commas.
         words = next((line for _, line in lines if "," in line), lines[0][1]).split()
-        if any(_parse_number(word) is None for word in words):  # quotes, too
+        if any(parse_number(word) is None for word in words):  # quotes, too
             return "\t"
     return "," if "," in first else None
 
@@ -209,7 +209,7 @@ def parse_numbers(rows: Sequence[Row], columns: dict[int, str], *, decimal_comma
     for row in rows:
         for column, description in columns.items():
             cell = row.cells[column]
-            number = _parse_number(cell, decimal_comma=decimal_comma)
+            number = parse_number(cell, decimal_comma=decimal_comma)
             if number is None:
                 is_text = description == "numbers" and _is_text(cell)
                 hint = _TEXT_HINT if is_text else _DECIMAL_HINT if _has_decimal_comma(cell) else ""
@@ -221,7 +221,8 @@ def parse_numbers(rows: Sequence[Row], columns: dict[int, str], *, decimal_comma
     return np.array(numbers).reshape(len(rows), len(columns))
 
 
-def _parse_number(cell: str, *, decimal_comma: bool = False) -> float | None:
+def parse_number(cell: str, *, decimal_comma: bool = False) -> float | None:
+    """The number in a cell; ``None`` if it holds something else."""
     if "_" in cell:  # Python accepts 1_0 as a number, other programs do not
         return None
     try:
@@ -232,13 +233,13 @@ def _parse_number(cell: str, *, decimal_comma: bool = False) -> float | None:
 
 def _looks_numeric(cell: str) -> bool:
     """Whether a cell is not a name: a number, also in an unsupported notation, or a word for a missing one."""
-    known = _parse_number(cell, decimal_comma=True) is not None or cell.lower() in _MISSING
+    known = parse_number(cell, decimal_comma=True) is not None or cell.lower() in MISSING
     return known or (cell != "" and not cell.strip(_NUMERIC))
 
 
 def _has_decimal_comma(cell: str) -> bool:
     """Whether a cell has a decimal comma, or was cut at one: 5 2 is the middle of 1,5 2,25."""
-    return "," in cell or (len(cell.split()) > 1 and all(_parse_number(word) is not None for word in cell.split()))
+    return "," in cell or (len(cell.split()) > 1 and all(parse_number(word) is not None for word in cell.split()))
 
 
 def _is_text(cell: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import plot
-from .._storage import replacing
+from .._storage import write_text
 from .._tables import comma_separated, markdown
 from .published import PUBLISHED, SECONDS
 from .running import Record
@@ -64,8 +64,8 @@ def render(experiment: str, records: Sequence[Record], folder: Path) -> None:
         *sorted({_where(record) for record in records}),
     ]
     text = f"# {experiment}\n\n{markdown(header, rows)}\n\n" + "\n".join(f"- {note}" for note in notes) + "\n"
-    _write(folder / f"{experiment}.md", text)
-    _write(folder / f"{experiment}.csv", comma_separated(*_flat(experiment, cells)))
+    write_text(folder / f"{experiment}.md", text)
+    write_text(folder / f"{experiment}.csv", comma_separated(*_flat(experiment, cells)))
     if experiment == "ablation":
         _draw_ablation(cells, folder)
 
@@ -147,8 +147,3 @@ def _draw_ablation(cells: Cells, folder: Path) -> None:
     ax.set(xlabel="number of directions", ylabel="accuracy on Letter-low (%)")
     for extension in ("png", "pdf"):
         plot.save(figure, folder / f"ablation.{extension}", dpi=150)
-
-
-def _write(path: Path, text: str) -> None:
-    with replacing(path) as partial:
-        partial.write_text(text, encoding="utf-8")

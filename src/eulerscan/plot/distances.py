@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from .._imports import require
-from .._storage import replacing
+from .._storage import write_text
 from .._tables import comma_separated
 from .figures import CATEGORICAL, SEQUENTIAL, figure, save, short_label
 
@@ -41,8 +41,7 @@ def save_distances(
         picture.axes[1].set_xlabel(f"{len(names)} shapes, in the order of the dendrogram; names in {table.name}")
     save(picture, path)
     rows = [[1 + i, names[k], groups[k] if groups else ""] for i, k in enumerate(found.order)]
-    with replacing(table) as partial:
-        partial.write_text(comma_separated(["position", "name", "group"], rows), encoding="utf-8")
+    write_text(table, comma_separated(["position", "name", "group"], rows))
     return table
 
 

@@ -43,10 +43,10 @@ def draw_evidence(
         truth: ``[V]``: vertices in which groups are known to differ, as in simulations, for another column.
         up: The axis that points up, in space.
     """
-    complex, labels = found.shapes, found.labels
+    complex, groups = found.shapes, found.groups
     if complex.dim not in (2, 3):
         raise ValueError(f"shapes must be in the plane or in space to be drawn, got points of dimension {complex.dim}.")
-    shapes = [labels.index(label) for label in dict.fromkeys(labels)] if shapes is None else list(shapes)
+    shapes = [groups.index(group) for group in dict.fromkeys(groups)] if shapes is None else list(shapes)
     low, high = color_limits(found)
     colors = require("matplotlib.colors", extra="plot")
     mapping = require("matplotlib.cm", extra="plot").ScalarMappable(
@@ -61,7 +61,7 @@ def draw_evidence(
     starts = complex.offsets[0].tolist()
     axes = []
     for row, i in enumerate(shapes):
-        name = f"group {labels[i]}" if names is None else f"{names[i]} ({labels[i]})"
+        name = f"group {groups[i]}" if names is None else f"{names[i]} ({groups[i]})"
         for column, (title, values) in enumerate(columns):
             for side, turn in enumerate(views):
                 place = spec[row, column * len(views) + side]

@@ -10,12 +10,14 @@ from .._storage import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 # Okabe and Ito (2008): colors that color blind readers tell apart.
 CATEGORICAL = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 MAX_LABEL_LENGTH = 28
+FIGURES = (".png", ".pdf", ".svg")  # extensions
 Up = Literal["y", "z"]
 """The axis that points up in drawings of shapes in space."""
 
@@ -30,6 +32,11 @@ def new_axes(projection: str | None = None) -> Axes:
     """Axes of a new pyplot figure, which a notebook shows."""
     axes: Axes = require("matplotlib.pyplot", extra="plot").figure(layout="constrained").add_subplot(projection=projection)
     return axes
+
+
+def integer_ticks(axis: Axis) -> None:
+    """Ticks at integers only."""
+    axis.set_major_locator(require("matplotlib.ticker", extra="plot").MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
 
 
 def save(picture: Figure, path: Path | str, *, dpi: float = 200) -> None:

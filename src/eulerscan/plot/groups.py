@@ -89,7 +89,7 @@ def plot_null(test: PermutationTest, ax: Axes | None = None, *, label: str = "ps
     ax = ax or new_axes()
     counts, _, _ = ax.hist(test.null, bins=min(40, max(5, len(test.null) // 10)), color="0.75", label="permuted labels")
     top = 1.05 * float(np.max(counts))
-    ax.plot([test.statistic] * 2, [0, top], color=CATEGORICAL[5], linewidth=2, label=f"the shapes, p = {test.p:.3g}")
+    ax.plot([test.statistic] * 2, [0, top], color=CATEGORICAL[5], linewidth=2, label=f"the shapes, p = {test.p_value:.3g}")
     ax.set(xlabel=label, ylabel="number of permutations", ylim=(0, 1.35 * top))  # with room for the legend
     ax.legend(loc="upper center", frameon=False, fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
@@ -122,7 +122,7 @@ def draw_comparison(found: Comparison) -> Figure:
     if found.dispersion is not None:
         test = found.dispersion.test
         spread = plot_dispersion(found.dispersion, found.groups, picture.add_subplot(grid[1, 1]))
-        spread.set_title(f"spread within groups (p = {test.p:.3g})", fontsize=9)
+        spread.set_title(f"spread within groups (p = {test.p_value:.3g})", fontsize=9)
     return picture
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
 from .._imports import require
+from ..analysis.ordination import pca
 from ..complexes import Complex
 from ..io.colors import SCALE
 from .evidence import draw_values
@@ -17,24 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIDE = 2.6  # inches of one shape
-
-
-def principal_components(descriptors: Tensor, count: int = 3) -> tuple[Tensor, Tensor]:
-    """The scores ``[V, count]`` of descriptors ``[V, ...]`` along their principal axes, and the share of each in the variance.
-
-    The sign of an axis makes its largest entry positive. There are fewer axes than ``count`` if descriptors are shorter.
-
-    >>> scores, shares = principal_components(torch.tensor([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0]]), 1)
-    >>> scores.T, shares
-    (tensor([[-2.,  0.,  2.]], dtype=torch.float64), tensor([1.], dtype=torch.float64))
-    """
-    rows = descriptors.detach().flatten(1).cpu().double()
-    rows = rows - rows.mean(dim=0)
-    values, axes = torch.linalg.eigh(rows.T @ rows)
-    values, axes = values.flip(0)[:count].clamp(min=0), axes.flip(1)[:, :count]
-    largest = axes.gather(0, axes.abs().argmax(dim=0, keepdim=True))
-    total = rows.square().sum()
-    return rows @ (axes * largest.sign()), values / torch.where(total > 0, total, 1.0)
+NUM_COMPONENTS = 3
 
 
 def draw_local(complex: Complex, transform: Tensor, *, up: Up = "z") -> Figure:
@@ -49,12 +32,13 @@ def draw_local(complex: Complex, transform: Tensor, *, up: Up = "z") -> Figure:
         raise ValueError(f"complex must be one shape in the plane or in space to be drawn, got {complex!r}.")
     if len(transform) != len(complex.points):
         raise ValueError(f"transform must have a row for each of the {len(complex.points)} vertices, got {len(transform)}.")
-    scores, shares = principal_components(transform)
+    found = pca(transform.detach().cpu(), NUM_COMPONENTS)
+    scores = found.scores
     colors: Any = require("matplotlib.colors", extra="plot")
     scale = colors.LinearSegmentedColormap.from_list("local", SCALE)
     picture = figure(SIDE * scores.shape[1], SIDE + 0.4)
     plain = Complex.from_packed(complex.packed._replace(points=complex.points.detach().cpu(), weights=None))
-    for i, (values, share) in enumerate(zip(scores.T, shares.tolist(), strict=True)):
+    for i, (values, share) in enumerate(zip(scores.T, found.explained.tolist(), strict=True)):
         low, high = (float(values.quantile(q)) for q in (0.02, 0.98)) if len(values) < 1e6 else (values.min(), values.max())
         mapping = require("matplotlib.cm", extra="plot").ScalarMappable(colors.Normalize(low, max(high, low + 1e-9)), scale)
         ax = picture.add_subplot(1, scores.shape[1], i + 1, projection="3d" if complex.dim == 3 else None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -12,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .._storage import replacing
+from .._storage import write_json, write_text
 from .._tables import comma_separated
 from .._version import __version__
-from ..analysis.comparison import Comparison, blocks_are_whole
-from ..analysis.groups import PermutationTest
+from ..analysis.comparison import Comparison
+from ..analysis.groups import PermutationTest, blocks_are_whole
 from ..io import Failure
 from .figures import figure, save
 from .groups import FEWEST, draw_comparison, draw_means
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 40  # failures
 LEVEL = 0.05
+_STATISTICS = ("pseudo-F", "p-value", "smallest p-value", "R²", "ω²", "z")
 _CAVEAT = " Where the shapes of a group differ much, no shape has the mean of their transforms, and what is fitted may fold."
 
 _STYLE = """
@@ -82,47 +82,44 @@ def write_report(
         for extension in (".png", ".pdf"):
             save(picture, folder / "figures" / f"{name}{extension}")
     for name, (header, rows) in _tables(found).items():
-        with replacing(folder / f"{name}.csv") as partial:
-            partial.write_text(comma_separated(header, rows), encoding="utf-8")
+        write_text(folder / f"{name}.csv", comma_separated(header, rows))
     listed = [{"path": str(failure.path), "reason": failure.reason} for failure in failures]
     results = found.as_dict() | {"left_out": listed, "command": command}
-    with replacing(folder / "results.json") as partial:
-        partial.write_text(json.dumps(_finite(results), indent=2) + "\n", encoding="utf-8")
+    write_json(folder / "results.json", _finite(results))
     images = {name: _embedded(folder / "figures" / f"{name}.png", picture) for name, picture in pictures.items()}
     page = folder / "report.html"
-    with replacing(page) as partial:
-        partial.write_text(_page(found, title, images, captions, failures, command), encoding="utf-8")
+    write_text(page, _page(found, title, images, captions, failures, command))
     return page
 
 
 def summary(found: Comparison) -> list[str]:
     """The answer in a few sentences: whether the groups differ, how much, and how well they are told apart."""
     test = found.permanova
-    differ = "differ" if test.p <= LEVEL else "do not differ significantly"
+    differ = "differ" if test.p_value <= LEVEL else "do not differ significantly"
     lines = [
         f"The groups {differ} in {'shape' if found.config.in_unit_ball else 'form'}: PERMANOVA "
-        f"p = {test.p:.3g} ({test.permutations} permutations; the smallest possible p is {test.smallest_p:.2g}). "
+        f"p = {test.p_value:.3g} ({test.permutations} permutations; the smallest possible is {test.smallest_p_value:.2g}). "
         f"Group explains {100 * test.r2:.1f} % of the variation (R²; {100 * max(0.0, test.omega2):.1f} % without the part "
         f"expected by chance), and the effect is {abs(test.z):.1f} standard deviations {'above' if test.z >= 0 else 'below'} "
         "that of permuted labels."
     ]
-    if found.size is not None and found.size.p <= LEVEL:
-        lines.append(f"Their sizes differ (p = {found.size.p:.3g}, R² {100 * found.size.r2:.1f} %).")
+    if found.size is not None and found.size.p_value <= LEVEL:
+        lines.append(f"Their sizes differ (p = {found.size.p_value:.3g}, R² {100 * found.size.r2:.1f} %).")
     if len(found.pairs) > 1:
-        different = sum(pair.q <= LEVEL for pair in found.pairs)
+        different = sum(pair.q_value <= LEVEL for pair in found.pairs)
         lines.append(f"{different} of {len(found.pairs)} pairs of groups differ at a false discovery rate of 5 %.")
-    if found.dispersion is not None and found.dispersion.test.p <= LEVEL:
+    if found.dispersion is not None and found.dispersion.test.p_value <= LEVEL:
         lines.append(
-            f"Their spread differs too (PERMDISP p = {found.dispersion.test.p:.3g}), so part of the difference may be one of "
-            "spread, not of means."
+            f"Their spread differs too (PERMDISP p = {found.dispersion.test.p_value:.3g}), so part of the difference may be "
+            "one of spread, not of means."
         )
     if (best := found.classification) is not None:
         shares = "; ".join(
-            f"from {uses} {100 * one.accuracy:.1f} ± {100 * one.standard_error:.1f} %"
+            f"from {uses} {100 * one.accuracy:.1f} % ({100 * one.interval[0]:.1f} to {100 * one.interval[1]:.1f})"
             for uses, one in found.classifications.items()
         )
         lines.append(
-            f"Shapes assigned to their group in nested cross-validation (± standard error): {shares}. Always guessing the "
+            f"Shapes assigned to their group in nested cross-validation (95 % interval): {shares}. Always guessing the "
             f"largest group gives {100 * best.majority:.1f} %."
         )
     return lines
@@ -158,14 +155,14 @@ def _page(
     parts.append(
         '<p class="note">PERMANOVA tests whether group means differ, the energy test whether distributions differ in any way, '
         "PERMDISP whether groups differ in spread. Size tests the centroid sizes alone. z is the effect size in standard "
-        f"deviations of the statistic (on a log scale) under permutation. p = (1 + number of permutations with a statistic at "
-        f"least as large) / (1 + {found.permutations}).</p>"
+        "deviations of the statistic (on a log scale) under permutation. The p-value is (1 + number of permutations with a "
+        f"statistic at least as large) / (1 + {found.permutations}).</p>"
     )
     if len(found.pairs) > 1:
         parts += ["<h2>Pairs of groups</h2>", _html_table(*_tables(found)["pairwise"], text=2)]
         parts.append(
-            '<p class="note">q is p adjusted for the number of pairs (Benjamini and Hochberg): the false discovery rate. d is '
-            "the distance of the means in standard deviations within the groups.</p>"
+            '<p class="note">The q-value is the p-value adjusted for the number of pairs (Benjamini and Hochberg): '
+            "the false discovery rate. d is the distance of the means in standard deviations within the groups.</p>"
         )
     if found.regressions:
         parts += ["<h2>Covariates</h2>", _html_table(*_tables(found)["covariates"])]
@@ -189,7 +186,8 @@ def _page(
         drawn = "once" if first.repeats == 1 else f"{first.repeats} times"
         parts.append(
             f'<p class="note">Support vector machines in nested cross-validation: {first.folds} folds, drawn {drawn}; what a '
-            "classifier uses was chosen within the training shapes of each fold. Majority: guessing the largest group.</p>"
+            "classifier uses was chosen within the training shapes of each fold. "
+            "Bounds are those of the 95 % interval (Wilson). Majority: guessing the largest group.</p>"
         )
         parts.append(_figure(images["confusion"], f"Predictions from {list(found.classifications)[-1]}, in all repeats."))
     for name, caption in captions.items():
@@ -234,13 +232,11 @@ def _tests(found: Comparison) -> str:
         rows["PERMDISP"] = found.dispersion.test
     if found.size is not None:
         rows["size"] = found.size
-    return _html_table(
-        ["test", "pseudo-F", "p", "smallest p", "R²", "ω²", "z"], [[name, *_cells(test)] for name, test in rows.items()]
-    )
+    return _html_table(["test", *_STATISTICS], [[name, *_cells(test)] for name, test in rows.items()])
 
 
 def _cells(test: PermutationTest) -> list[str]:
-    numbers = (test.statistic, test.p, test.smallest_p, test.r2, test.omega2, test.z)
+    numbers = (test.statistic, test.p_value, test.smallest_p_value, test.r2, test.omega2, test.z)
     return [f"{number:.3g}" for number in numbers]
 
 
@@ -263,27 +259,25 @@ def _tables(found: Comparison) -> dict[str, tuple[list[str], list[list[Any]]]]:
             [[name, *(f"{d:.6g}" for d in row)] for name, row in zip(found.names, found.distances.tolist(), strict=True)],
         ),
         "pairwise": (
-            ["group", "other", "shapes", "other shapes", "pseudo-F", "p", "q", "R²", "z", "distance", "d"],
+            ["group", "other", "shapes", "other shapes", "pseudo-F", "p-value", "q-value", "R²", "z", "distance", "d"],
             [
                 [*pair.groups, *pair.sizes]
-                + [
-                    f"{x:.3g}"
-                    for x in (pair.test.statistic, pair.test.p, pair.q, pair.test.r2, pair.test.z, pair.distance, pair.d)
-                ]
+                + [f"{x:.3g}" for x in (test.statistic, test.p_value, pair.q_value, test.r2, test.z, pair.distance, pair.d)]
                 for pair in found.pairs
+                for test in [pair.test]
             ],
         ),
     }
     if found.regressions:
         tests = [[name, *_cells(test)] for name, test in found.regressions.items()]
-        tables["covariates"] = (["covariate", "pseudo-F", "p", "smallest p", "R²", "ω²", "z"], tests)
+        tables["covariates"] = (["covariate", *_STATISTICS], tests)
     if found.classifications:
         tables["classification"] = (
-            ["from", "accuracy", "standard error", "balanced", "majority", "most often chosen"],
+            ["from", "accuracy", "lower bound", "upper bound", "balanced", "majority", "most often chosen"],
             [
                 [
                     name,
-                    *(f"{x:.6g}" for x in (c.accuracy, c.standard_error, c.balanced, c.majority)),
+                    *(f"{x:.6g}" for x in (c.accuracy, *c.interval, c.balanced, c.majority)),
                     next(iter(c.chosen)),
                 ]
                 for name, c in found.classifications.items()

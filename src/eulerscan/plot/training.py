@@ -16,7 +16,7 @@ from ..complexes.simplices import NAMES
 from ..datasets import Dataset
 from ..nn.layers import ECTLayer
 from ..training.runs import load_run
-from .figures import CATEGORICAL, figure, new_axes, save, short_label
+from .figures import CATEGORICAL, figure, integer_ticks, new_axes, save, short_label
 from .shapes import draw_grid, guess_up, plot_shape
 from .transforms import EULER, color_limits, plot_directions, plot_transform
 
@@ -94,7 +94,7 @@ def plot_training(history: Sequence[Mapping[str, Any]], ax: Axes | None = None) 
     epochs = [record["epoch"] for record in history]
     ax.plot(epochs, [record["loss"] for record in history], label="training loss", color=CATEGORICAL[0])
     ax.set(xlabel="epoch", ylabel="cross entropy")
-    ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+    integer_ticks(ax.xaxis)
     if "val_loss" in history[0]:
         ax.plot(epochs, [record["val_loss"] for record in history], label="validation loss", color=CATEGORICAL[1])
         right = ax.twinx()

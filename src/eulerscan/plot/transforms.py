@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import directions as spheres
 from .._imports import require
-from .figures import CATEGORICAL, DIVERGING, SEQUENTIAL, Up, new_axes
+from .figures import CATEGORICAL, DIVERGING, SEQUENTIAL, Up, integer_ticks, new_axes
 from .shapes import draw_grid
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def plot_transform(
         left, right = float(thresholds[0]) - half, float(thresholds[-1]) + half
     ax.set(xlabel="threshold", ylabel="direction")
     if directions is None:
-        ax.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+        integer_ticks(ax.yaxis)
     else:
         if directions.ndim != 2 or directions.shape[1] not in (2, 3) or len(directions) != len(values):
             raise ValueError(
@@ -208,7 +208,7 @@ def plot_curves(
         ax.plot(columns, curve, drawstyle="steps-post" if steps else "default", color=color, linewidth=width, label=name)
     ax.set(xlabel="threshold", ylabel=EULER)
     if _integral(values):
-        ax.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+        integer_ticks(ax.yaxis)
     if labels is not None:
         above: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2}
         ax.legend(frameon=False, ncols=len(labels), handlelength=1, columnspacing=1, handletextpad=0.4, **above)

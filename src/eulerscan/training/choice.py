@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 import time
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .._storage import replacing
+from .._storage import write_json
 from ..datasets import Dataset
 from ..datasets.source import split_source
 from ..nn.models import Classifier, Ensemble
@@ -180,8 +179,7 @@ def choose(
     start(folder, RunConfig.of(whole, source, kept.model, kept.training), whole, **options)
     choice = Choice(scores, kept.name, _reasons(dataset, kept, scores))
     if distributed.is_first():
-        with replacing(folder / "choice.json") as partial:
-            partial.write_text(json.dumps(choice._asdict(), indent=2) + "\n", encoding="utf-8")
+        write_json(folder / "choice.json", choice._asdict())
     distributed.barrier()
     return choice
 

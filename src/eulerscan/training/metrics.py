@@ -67,10 +67,13 @@ def wilson(share: float, count: int) -> tuple[float, float]:
 
     >>> [round(bound, 3) for bound in wilson(0.9, 40)]
     [0.769, 0.96]
+    >>> wilson(1.0, 60)[1]
+    1.0
     """
     z = 1.959964
     center, spread = share + z**2 / (2 * count), z * math.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
-    return (center - spread) / (1 + z**2 / count), (center + spread) / (1 + z**2 / count)
+    whole = 1 + z**2 / count
+    return max(0.0, (center - spread) / whole), min(1.0, (center + spread) / whole)
 
 
 def confusion(labels: Tensor, predicted: Tensor, num_classes: int) -> Tensor:

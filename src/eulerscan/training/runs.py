@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from .._storage import locked, replacing
+from .._storage import locked, write_json
 from .._version import __version__
 from ..datasets import Dataset
 from ..nn.models import Classifier, Ensemble
@@ -78,8 +78,7 @@ def start(
         trained = train(model, dataset, config.training, folder, on_epoch=on_epoch, progress=progress)
         result = _result(config, model, trained, evaluate(model, dataset, "test", num_points=num_points), folder)
         if distributed.is_first():
-            with replacing(folder / "result.json") as partial:
-                partial.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+            write_json(folder / "result.json", result)
         return result
 
 
