@@ -312,13 +312,12 @@ def _components(complex: Complex, inside: Tensor) -> Tensor:
 
 
 def _edges(complex: Complex) -> Tensor:
-    """``[2, n]``: the edges, or those of the triangles where no edges are listed."""
-    levels = dict(zip(complex.rows, complex.simplices, strict=True))
-    found = levels.get(2)
-    if found is None:
-        pairs = [columns[list(pair)] for columns in levels.values() for pair in combinations(range(len(columns)), 2)]
-        found = torch.cat([complex.packed.simplices.new_empty(2, 0), *pairs], dim=1)
-    return found.long()
+    """``[2, n]``: the edges, or all pairs of vertices of a cell where no edges are listed."""
+    edges = complex.of_dim(1)
+    if edges.numel():
+        return edges
+    pairs = [columns[list(pair)] for columns in complex.simplices for pair in combinations(range(len(columns)), 2)]
+    return torch.cat([edges, *pairs], dim=1)
 
 
 def _chunks(complex: Complex, num_labelings: int) -> list[Tensor]:

@@ -163,6 +163,18 @@ class Complex:
         """The simplices of each dimension that occurs, ascending, ``[k + 1, n]``; other cells by their number of vertices."""
         return split_simplices(self.packed.simplices, self.rows, self.counts[1:])
 
+    def of_dim(self, dim: int) -> Tensor:
+        """The simplices of one dimension, ``[dim + 1, n]`` in int64: edges for 1, triangles for 2. Other cells are left out.
+
+        >>> path = Complex(torch.rand(3, 2), [torch.tensor([[0, 1], [1, 2]])])
+        >>> path.of_dim(1), path.of_dim(2).shape
+        (tensor([[0, 1],
+                [1, 2]]), torch.Size([3, 0]))
+        """
+        kind, kinds = (positive(dim, "dim"), dim + 1), self.packed.kinds
+        found = self.simplices[kinds.index(kind)] if kind in kinds else self.packed.simplices.new_empty(dim + 1, 0)
+        return found.long()
+
     @property
     def weights(self) -> tuple[Tensor, ...] | None:
         """Weights of the vertices, then of the simplices of each level; ``None`` for an unweighted complex."""
