@@ -350,6 +350,15 @@ def test_pinning_pins_every_tensor(monkeypatch):
         assert again.points is not complex.points
 
 
+def test_a_detached_complex_passes_no_gradients():
+    points, weights = torch.rand(3, 2, requires_grad=True), torch.rand(3, requires_grad=True)
+    complex = es.Complex(points, [torch.tensor([[0], [1]])]).with_weights(weights)
+    detached = complex.detach()
+    assert not any(tensor.requires_grad for tensor in detached.packed if isinstance(tensor, torch.Tensor))
+    assert torch.equal(detached.points, points)
+    assert torch.equal(detached.packed.weights, complex.packed.weights)
+
+
 def test_indices_are_stored_in_32_bits():
     assert mixture()[2].packed.simplices.dtype == torch.int32
 

@@ -339,7 +339,7 @@ def _checked_shapes(complex: Complex, config: ECTConfig) -> Complex:
     if not len(sizes) or not bool(sizes.all()):
         raise ValueError("shapes must have at least one vertex each.")
     dtype = torch.promote_types(complex.points.dtype, torch.float32)
-    return Complex.from_packed(complex.packed.map(Tensor.detach, Tensor.detach)).to("cpu", dtype)
+    return complex.detach().to("cpu", dtype)
 
 
 def _checked_labels(labels: Any, count: int) -> tuple[tuple[Hashable, ...], np.ndarray[Any, Any]]:

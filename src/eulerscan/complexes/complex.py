@@ -286,7 +286,11 @@ class Complex:
 
     def pin_memory(self) -> Complex:
         """A copy in pinned memory, for ``DataLoader(pin_memory=True)``."""
-        return Complex.from_packed(self.packed.map(Tensor.pin_memory, Tensor.pin_memory), self._counts)
+        return Complex.from_packed(self.packed.map(Tensor.pin_memory), self._counts)
+
+    def detach(self) -> Complex:
+        """The same complex, through which no gradients flow to points and weights."""
+        return Complex.from_packed(self.packed.map(Tensor.detach), self._counts)
 
     def normalized(self, normalize: Normalize | None = "unit_ball") -> Complex:
         """Each complex moved to the unit ball, or only centered; no complex depends on another one of the batch.

@@ -41,8 +41,9 @@ class Packed(NamedTuple):
     weights: Tensor | None
     dims: tuple[int, ...] | None = None
 
-    def map(self, floats: Callable[[Tensor], Tensor], integers: Callable[[Tensor], Tensor]) -> Packed:
-        """Apply one function to points and weights, another to offsets and simplices."""
+    def map(self, floats: Callable[[Tensor], Tensor], integers: Callable[[Tensor], Tensor] | None = None) -> Packed:
+        """Apply one function to points and weights, another to offsets and simplices: the same if only one is given."""
+        integers = floats if integers is None else integers
         return self._replace(
             points=floats(self.points),
             offsets=integers(self.offsets),

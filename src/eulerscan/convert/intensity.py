@@ -81,7 +81,7 @@ def _filtration(values: Tensor, pixels: Pixels, superlevel: bool) -> Filtration:
     cells = [level[0] if len(level) == 1 else torch.cat(level, dim=1) for level in levels]
     sites = tuple(side + (not by_vertices) for side in values.shape[1:])
     lattice = _lattice_kept if values.shape[1:].numel() <= KEPT_SITES else _lattice
-    packed = lattice(len(values), sites, torch.get_default_dtype()).map(*[lambda tensor: tensor.to(values.device)] * 2)
+    packed = lattice(len(values), sites, torch.get_default_dtype()).map(lambda tensor: tensor.to(values.device))
     return Filtration(Complex.from_packed(packed), Values(level.reshape(-1) for level in cells))
 
 
