@@ -202,7 +202,7 @@ def _some(values: Tensor) -> str:
 def check_vertex_weights(weights: Any, points: Tensor) -> Tensor:
     """Weights ``[V]`` of the vertices, in the dtype of the points."""
     weights, count = as_tensor(weights, "weights"), len(points)
-    hint = " Weights of simplices are an argument of Complex." if weights.ndim == 1 and len(weights) > count else ""
+    hint = " Give those of simplices in a tuple, a tensor a level." if weights.ndim == 1 and len(weights) > count else ""
     hint = " Use weights.reshape(-1)." if weights.numel() == count else hint
     return _check_weight("weights", weights, points, count, "vertex", hint)
 

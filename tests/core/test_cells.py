@@ -67,6 +67,9 @@ def test_channels_and_weights_know_the_dimension():
     weighted = SQUARE.with_weights(torch.tensor([1.0, 2.0, 3.0, 4.0]))
     assert [w.tolist() for w in weighted.weights] == [[1, 2, 3, 4], [2, 3, 4, 4], [4]]
     assert weighted.euler_characteristic().tolist() == [10 - 13 + 4]
+    half = weighted.with_weights(tuple(w / 2 for w in weighted.weights))
+    assert half.dims == (1, 2)
+    assert half.euler_characteristic().tolist() == [0.5]
 
 
 def test_the_closure_adds_the_sides_of_polygons():

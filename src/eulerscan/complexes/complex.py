@@ -323,15 +323,20 @@ class Complex:
         """The same complex with other weights.
 
         Args:
-            weights: Of the vertices, ``[V]`` in the order of ``self.points``.
+            weights: Of the vertices, ``[V]`` in the order of ``self.points``. Or a tuple, as in :attr:`weights`: of vertices,
+                then of the simplices of each level, ``None`` for all ones.
             extend: The weight of a simplex, given those of its vertices: their ``"max"``, as for images, their ``"min"`` or
-                their ``"mean"``.
+                their ``"mean"``. Ignored with a tuple.
         """
         check_choice(extend, "extend", get_args(Extend))
-        weights = check_vertex_weights(weights, self.points)
-        name = {"max": "amax", "min": "amin", "mean": "mean"}[extend]
-        parts = [weights, *(getattr(weights[columns], name)(dim=0) for columns in self.simplices)]
-        return Complex.from_packed(self.packed._replace(weights=torch.cat(parts)), self._counts)
+        levels: Sequence[Tensor] | None
+        if isinstance(weights, tuple):
+            levels = check_weights(weights, self.points, self.simplices)
+        else:
+            weights = check_vertex_weights(weights, self.points)
+            name = {"max": "amax", "min": "amin", "mean": "mean"}[extend]
+            levels = [weights, *(getattr(weights[columns], name)(dim=0) for columns in self.simplices)]
+        return Complex.from_packed(self.packed._replace(weights=None if levels is None else torch.cat(levels)), self._counts)
 
     def subsample(self, num_points: int, *, generator: torch.Generator | None = None) -> Complex:
         """At most ``num_points`` points of each cloud, without replacement: the first ones, or random ones.
