@@ -23,7 +23,7 @@ from .complexes.filtration import (
     count_cells,
     monotone_values,
 )
-from .complexes.packed import Packed
+from .complexes.packed import Packed, offsets_of
 from .kernels import operation
 
 _NUMBERS = (float, int, Real)  # Real last: it includes the others, but is slow to check
@@ -184,9 +184,7 @@ class Critical(NamedTuple):
         _check_thresholds(thresholds, self.height.device)
         # As operation.ect does for a cloud in which every jump is a point and every curve a complex.
         curve = self.complex * self.num_directions + self.direction
-        count = self.num_complexes * self.num_directions
-        sizes = torch.bincount(curve, minlength=count)
-        offsets = torch.nn.functional.pad(sizes.cumsum(dim=0), (1, 0))[None]
+        offsets = offsets_of(torch.bincount(curve, minlength=self.num_complexes * self.num_directions))[None]
         dtype = torch.promote_types(self.height.dtype, thresholds.dtype)
         inputs = (self.height[:, None].to(dtype), None, thresholds.to(dtype), math.inf, self.jump.to(dtype))
         found = operation.ect(*inputs, curve.new_empty(0, dtype=torch.int32), offsets, ())

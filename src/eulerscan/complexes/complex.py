@@ -21,7 +21,7 @@ from .._validation import (
 from ..kernels.layout import owners, signs_of, split_simplices, split_weights
 from . import simplices as simplex
 from .normalize import Normalize, largest_norms, normalized
-from .packed import Packed, join, pack, take
+from .packed import Packed, join, offsets_of, pack, take
 
 Extend = Literal["max", "min", "mean"]
 """The weight of a simplex, given the weights of its vertices."""
@@ -360,8 +360,7 @@ class Complex:
             shuffled = torch.randperm(count, generator=generator, device=generator.device).to(self.device)
             order = shuffled[batch[shuffled].argsort(stable=True)]  # random within each cloud
         kept = order[rank < num_points].sort().values
-        sizes = self.offsets[0].diff().clamp(max=num_points)
-        offsets = torch.nn.functional.pad(sizes.cumsum(dim=0), (1, 0))[None]
+        offsets = offsets_of(self.offsets.diff().clamp(max=num_points)[:1])
         weights = self.packed.weights
         return Complex.from_packed(
             Packed(self.points[kept], offsets, (), self.packed.simplices[:0], None if weights is None else weights[kept])

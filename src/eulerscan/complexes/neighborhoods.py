@@ -16,7 +16,7 @@ from .._imports import compiled, require
 from .._validation import INTEGERS, check_radius, positive
 from .coerce import Shape, as_complex
 from .complex import Complex
-from .packed import MOST_INT32, Packed
+from .packed import MOST_INT32, Packed, offsets_of
 
 Integers = NDArray[np.int64]
 UNBOUNDED = 2**62
@@ -249,8 +249,7 @@ class Subcomplexes:
 
 def _grouped(keys: Tensor, count: int) -> tuple[Integers, Integers]:
     """Where the items of each key from 0 to ``count - 1`` begin and end, and the items in that order."""
-    sizes = torch.bincount(keys, minlength=count)
-    return torch.nn.functional.pad(sizes.cumsum(dim=0), (1, 0)).numpy(), keys.argsort(stable=True).numpy()
+    return offsets_of(torch.bincount(keys, minlength=count)).numpy(), keys.argsort(stable=True).numpy()
 
 
 def _hop_balls(
