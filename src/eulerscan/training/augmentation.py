@@ -76,7 +76,5 @@ def _in_the_first_plane(count: int, dim: int, most: float, generator: torch.Gene
     matrices = torch.eye(dim).repeat(count, 1, 1)
     if dim > 1:
         angle = math.radians(most) * (2 * torch.rand(count, generator=generator) - 1)
-        matrices[:, 0, 0] = matrices[:, 1, 1] = angle.cos()
-        matrices[:, 1, 0] = angle.sin()
-        matrices[:, 0, 1] = -angle.sin()
+        matrices[:, :2, :2] = rotations.in_plane(angle)
     return matrices
