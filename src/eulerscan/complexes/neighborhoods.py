@@ -70,6 +70,14 @@ def neighborhoods(
     return Subcomplexes(complex).on(found[0]) if found else complex.select([])
 
 
+def given_size(hops: Any, radius: Any, k: Any) -> dict[str, Any]:
+    """The one size of neighborhoods that is given, by the name of its argument; nothing if all are ``None``."""
+    given = {name: value for name, value in (("hops", hops), ("radius", radius), ("k", k)) if value is not None}
+    if len(given) > 1:
+        raise ValueError(f"Give one of hops, radius and k, got {' and '.join(given)}.")
+    return given
+
+
 def check_nodes(nodes: Any, complex: Complex) -> Integers:
     """The vertices ``[n]`` that ``nodes`` names: indices, a mask, or ``None`` for all."""
     count = len(complex.points)
@@ -101,10 +109,7 @@ class Search:
         k: int | None = None,
         max_vertices: int | None = None,
     ) -> None:
-        given = [name for name, value in (("hops", hops), ("radius", radius), ("k", k)) if value is not None]
-        if len(given) > 1:
-            raise ValueError(f"Give one of hops, radius and k, got {' and '.join(given)}.")
-        if not given:
+        if not given_size(hops, radius, k):
             if complex.counts[0] > 1 and not any(complex.counts[1:]):
                 raise ValueError("shape has no edges, so its neighborhoods need a radius, or k: the number of nearest points.")
             hops = 1
