@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ._validation import positive
+from ._validation import integer, positive
 
 GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
 
@@ -148,8 +148,7 @@ def quadrature(degree: int, dim: int = 3, *, device: Any = None, dtype: torch.dt
 
 def quadrature_size(degree: int, dim: int = 3) -> int:
     """Number of directions of :func:`quadrature`."""
-    if isinstance(degree, bool) or not isinstance(degree, int) or degree < 0:
-        raise ValueError(f"degree must be an int, 0 or more, got {degree!r}.")
+    degree = integer(degree, "degree", least=0)
     if dim not in (2, 3):
         raise ValueError(f"dim must be 2 or 3 for a quadrature, got {dim}.")
     return degree + 1 if dim == 2 else (degree // 2 + 1) * (degree + 1)
