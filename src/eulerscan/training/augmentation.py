@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import rotations
+from .._validation import number, plain, set_fields
 from ..complexes import Complex
 
 
@@ -39,12 +40,9 @@ class Augmentation:
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, value, most in (
-            ("rotate", self.rotate, 180),
-            ("stretch", self.stretch, 1),
-            ("squeeze", self.squeeze, 1),
-            ("jitter", self.jitter, math.inf),
-        ):
+        set_fields(self, **plain(vars(self)))
+        for name, most in (("rotate", 180), ("stretch", 1), ("squeeze", 1), ("jitter", math.inf)):
+            value = number(getattr(self, name), name)
             if not (0 <= value <= most and value < math.inf):
                 raise ValueError(f"{name} must be between 0 and {most}, got {value}.")
 
