@@ -129,8 +129,9 @@ class ECTConfig:
         """
         complex = shape if isinstance(shape, Complex) else as_complex(shape)
         directions = self.directions(complex.dim).to(complex.points) if directions is None else directions
-        thresholds = self.thresholds().to(complex.points) if thresholds is None else thresholds
-        complex = complex.normalized(self.normalize)
+        if thresholds is None:
+            thresholds = even_thresholds(self.num_thresholds, self.largest_height, dtype=torch.float64).to(complex.points)
+        complex = complex if self.normalize is None else complex.normalized(self.normalize)
         complex = complex if dtype is None else complex.to(dtype=dtype)
         options = {"max_dim": self.num_channels(complex.dim) - 1} if self.variant == "channels" else {}
         scale = self.scale if scale is None else scale

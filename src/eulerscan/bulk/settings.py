@@ -33,7 +33,6 @@ class Settings:
             self,
             dim=None if self.dim is None else positive(self.dim, "dim"),
             ect=replace(self.ect, radius=self.ect.largest_height),  # files record the default too
-            reading=plain(dict(self.reading)),
         )
         if "dtype" in self.reading:
             raise ValueError("reading must not have a dtype: shapes are transformed in float64 and stored in float32.")
@@ -57,7 +56,7 @@ class Settings:
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as JSON can hold them."""
-        return {"dim": self.dim, **self.ect.as_dict(), "reading": dict(self.reading)}
+        return {"dim": self.dim, **self.ect.as_dict(), "reading": plain(dict(self.reading))}
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Settings:
