@@ -45,6 +45,14 @@ def test_any_shape_is_accepted():
     testing.assert_batch_independent(layer, [torch.rand(4, 2), torch.rand(5, 2)])
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_what_only_a_reflection_changes_passes(seed):
+    def signed_area(complex, directions):
+        return torch.linalg.det(directions[:2])
+
+    testing.assert_rotation_consistent(signed_area, COMPLEX, DIRECTIONS, generator=torch.Generator().manual_seed(seed))
+
+
 def test_dependence_on_order_is_found():
     def first_vertex(complex):
         return complex.points[complex.offsets[0, :-1]]

@@ -6,6 +6,7 @@ import itertools
 import math
 import operator
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,40 @@ def integer(n: int, name: str, *, least: int) -> int:
 def positive(n: int, name: str) -> int:
     """A count, at least 1, as an int."""
     return integer(n, name, least=1)
+
+
+def number(value: float, name: str, *, least: float | None = None, finite: bool = False) -> float:
+    """A real number of Python or NumPy, as a float. A bool is none, though Python says so."""
+    if isinstance(value, bool) or not isinstance(value, Real | float | int):
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
+    if least is not None and not value >= least:  # NaN too
+        raise ValueError(f"{name} must be at least {least:g}, got {value}.")
+    if finite and not math.isfinite(value):
+        raise ValueError(f"{name} must be finite, got {value}.")
+    return float(value)
+
+
+def positive_number(value: float, name: str, *, finite: bool = False) -> float:
+    """A number greater than 0, as a float."""
+    found = number(value, name, finite=finite)
+    if not found > 0:  # NaN too
+        raise ValueError(f"{name} must be positive, got {value}.")
+    return found
+
+
+def plain(value: Any) -> Any:
+    """A value with Python's numbers in place of NumPy's, which JSON does not know. Lists, tuples and dicts are searched."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
+
+
+def set_fields(config: object, **values: Any) -> None:
+    """Set fields of a frozen dataclass, in its ``__post_init__``."""
+    for name, value in values.items():
+        object.__setattr__(config, name, value)
 
 
 def check_bool(value: bool, name: str) -> None:
@@ -202,7 +237,7 @@ def _some(values: Tensor) -> str:
 def check_vertex_weights(weights: Any, points: Tensor) -> Tensor:
     """Weights ``[V]`` of the vertices, in the dtype of the points."""
     weights, count = as_tensor(weights, "weights"), len(points)
-    hint = " Weights of simplices are an argument of Complex." if weights.ndim == 1 and len(weights) > count else ""
+    hint = " Give those of simplices in a tuple, a tensor a level." if weights.ndim == 1 and len(weights) > count else ""
     hint = " Use weights.reshape(-1)." if weights.numel() == count else hint
     return _check_weight("weights", weights, points, count, "vertex", hint)
 

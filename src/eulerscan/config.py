@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from numbers import Real
 from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
 from . import directions as spheres
-from ._validation import check_choice, check_radius, integer, positive
+from ._validation import check_choice, check_radius, integer, positive, positive_number, set_fields
 from .complexes import Complex, Shape, as_complex
 from .complexes.normalize import DivideBy, Normalize, divided
 from .grid import MARGIN, radius_of
@@ -58,20 +57,17 @@ class ECTConfig:
 
     def __post_init__(self) -> None:
         check_radius(self.radius, optional=True)
-        if isinstance(self.scale, bool) or not isinstance(self.scale, Real | float | int):
-            raise TypeError(f"scale must be a number, got {type(self.scale).__name__}.")
-        if not self.scale > 0:  # NaN too
-            raise ValueError(f"scale must be positive, got {self.scale}.")
         check_choice(self.variant, "variant", get_args(Variant))
         check_choice(self.normalize, "normalize", get_args(Normalize), optional=True)
         check_choice(self.divide_by, "divide_by", get_args(DivideBy), optional=True)
         if self.max_dim is not None and self.variant != "channels":
             raise ValueError(f"max_dim must be None unless variant is 'channels', got {self.max_dim}.")
-        vars(self).update(  # numbers of Python in place of NumPy's, which JSON does not know
+        set_fields(  # JSON does not know the numbers of NumPy
+            self,
             num_directions=positive(self.num_directions, "num_directions"),
             num_thresholds=positive(self.num_thresholds, "num_thresholds"),
             radius=None if self.radius is None else float(self.radius),
-            scale=float(self.scale),
+            scale=positive_number(self.scale, "scale"),
             max_dim=None if self.max_dim is None else integer(self.max_dim, "max_dim", least=0),
         )
 
@@ -135,8 +131,7 @@ class ECTConfig:
         directions = self.directions(complex.dim).to(complex.points) if directions is None else directions
         if thresholds is None:
             thresholds = even_thresholds(self.num_thresholds, self.largest_height, dtype=torch.float64).to(complex.points)
-        if self.normalize is not None:
-            complex = complex.normalized(self.normalize)
+        complex = complex if self.normalize is None else complex.normalized(self.normalize)
         complex = complex if dtype is None else complex.to(dtype=dtype)
         options = {"max_dim": self.num_channels(complex.dim) - 1} if self.variant == "channels" else {}
         scale = self.scale if scale is None else scale

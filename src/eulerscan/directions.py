@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ._validation import positive
+from ._validation import integer, positive
 
 GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
 
 
-def circle(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
+def circle(n: int, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Tensor:
     """``n`` directions in the plane at equal angles, counterclockwise from (1, 0).
 
     Axes and diagonals are exact: lattice points at the same height stay at the same height.
@@ -29,7 +29,7 @@ def circle(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> T
     return torch.stack([_cosine(quarters, n), _cosine(quarters - n, n)], dim=1).to(device=device, dtype=_dtype(dtype))
 
 
-def fibonacci(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
+def fibonacci(n: int, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Tensor:
     """``n`` evenly spaced directions in space, along a Fibonacci spiral from pole to pole."""
     index = torch.arange(positive(n, "n"), dtype=torch.float64)
     z = 1 - (2 * index + 1) / n
@@ -38,7 +38,7 @@ def fibonacci(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -
     return spiral.to(device=device, dtype=_dtype(dtype))
 
 
-def loop(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
+def loop(n: int, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Tensor:
     """``n`` directions in space along a closed curve that circles the sphere once and rises and falls three times.
 
     Consecutive directions are close on the sphere, the last and the first included, as a convolution over directions needs.
@@ -49,7 +49,7 @@ def loop(n: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Ten
     return _unit(curve).to(device=device, dtype=_dtype(dtype))
 
 
-def rings(n: int, num_rings: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
+def rings(n: int, num_rings: int, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Tensor:
     """``n`` directions in space on rings around the third axis, ring by ring, evenly spaced from the equator to the pole.
 
     Rotating a shape about the third axis by the angle between neighbors shifts the curves of every ring by one position, so
@@ -71,14 +71,19 @@ def rings(n: int, num_rings: int, *, device: Any = None, dtype: torch.dtype | No
 
 
 def random(
-    n: int, dim: int, generator: torch.Generator | None = None, *, device: Any = None, dtype: torch.dtype | None = None
+    n: int,
+    dim: int,
+    generator: torch.Generator | None = None,
+    *,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
 ) -> Tensor:
     """``n`` independent random directions, uniform on the sphere."""
     normal = torch.randn(positive(n, "n"), positive(dim, "dim"), generator=generator, dtype=torch.float64)
     return _unit(normal).to(device=device, dtype=_dtype(dtype))
 
 
-def uniform(n: int, dim: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
+def uniform(n: int, dim: int, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Tensor:
     """``n`` evenly spaced directions in any dimension, deterministic.
 
     In dimension 1 they alternate between 1 and -1; in the plane they are :func:`circle`, in space :func:`fibonacci`, in higher
@@ -94,7 +99,7 @@ def uniform(n: int, dim: int, *, device: Any = None, dtype: torch.dtype | None =
     return _low_discrepancy(n, dim).to(device=device, dtype=_dtype(dtype))
 
 
-def half_sphere(n: int, dim: int, *, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
+def half_sphere(n: int, dim: int, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Tensor:
     """``n`` directions on one half of the sphere, no two of them opposite.
 
     Opposite directions see the same heights with the sign flipped, so half of the sphere is often enough.
@@ -114,7 +119,9 @@ class Quadrature(NamedTuple):
     weights: Tensor
 
 
-def quadrature(degree: int, dim: int = 3, *, device: Any = None, dtype: torch.dtype | None = None) -> Quadrature:
+def quadrature(
+    degree: int, dim: int = 3, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+) -> Quadrature:
     """Directions with weights that integrate exactly: the weighted sum of a polynomial of this degree is its mean.
 
     In space, the directions lie on rings whose heights are the nodes of Gauss and Legendre, ``degree // 2 + 1`` rings of
@@ -148,8 +155,7 @@ def quadrature(degree: int, dim: int = 3, *, device: Any = None, dtype: torch.dt
 
 def quadrature_size(degree: int, dim: int = 3) -> int:
     """Number of directions of :func:`quadrature`."""
-    if isinstance(degree, bool) or not isinstance(degree, int) or degree < 0:
-        raise ValueError(f"degree must be an int, 0 or more, got {degree!r}.")
+    degree = integer(degree, "degree", least=0)
     if dim not in (2, 3):
         raise ValueError(f"dim must be 2 or 3 for a quadrature, got {dim}.")
     return degree + 1 if dim == 2 else (degree // 2 + 1) * (degree + 1)

@@ -23,7 +23,7 @@ from .complexes.filtration import (
     count_cells,
     monotone_values,
 )
-from .complexes.packed import Packed
+from .complexes.packed import Packed, offsets_of
 from .kernels import operation
 
 _NUMBERS = (float, int, Real)  # Real last: it includes the others, but is slow to check
@@ -175,7 +175,7 @@ class Critical(NamedTuple):
     direction: Tensor  # [n]
     vertex: Tensor  # [n], row of shape.points
     height: Tensor  # [n]
-    change: Tensor  # [n]
+    jump: Tensor  # [n]
     num_complexes: int
     num_directions: int
 
@@ -184,11 +184,9 @@ class Critical(NamedTuple):
         _check_thresholds(thresholds, self.height.device)
         # As operation.ect does for a cloud in which every jump is a point and every curve a complex.
         curve = self.complex * self.num_directions + self.direction
-        count = self.num_complexes * self.num_directions
-        sizes = torch.bincount(curve, minlength=count)
-        offsets = torch.nn.functional.pad(sizes.cumsum(dim=0), (1, 0))[None]
+        offsets = offsets_of(torch.bincount(curve, minlength=self.num_complexes * self.num_directions))[None]
         dtype = torch.promote_types(self.height.dtype, thresholds.dtype)
-        inputs = (self.height[:, None].to(dtype), None, thresholds.to(dtype), math.inf, self.change.to(dtype))
+        inputs = (self.height[:, None].to(dtype), None, thresholds.to(dtype), math.inf, self.jump.to(dtype))
         found = operation.ect(*inputs, curve.new_empty(0, dtype=torch.int32), offsets, ())
         return found.reshape(self.num_complexes, self.num_directions, len(thresholds))
 
@@ -203,15 +201,15 @@ def critical(shape: Shape, directions: Tensor) -> Critical:
         shape, directions: As in :func:`ect`.
 
     Returns:
-        The jumps that are not zero: ``complex``, ``direction``, ``vertex``, ``height`` and ``change``, each ``[n]``, ordered by
+        The jumps that are not zero: ``complex``, ``direction``, ``vertex``, ``height`` and ``jump``, each ``[n]``, ordered by
         complex, direction and height. ``curves(thresholds)`` adds them up. They have no gradient.
 
     Example:
         >>> path = Complex(torch.tensor([[0.], [2.], [1.]]), [torch.tensor([[0, 1], [1, 2]])])
-        >>> jumps = critical(path, torch.tensor([[1.]]))
-        >>> jumps.vertex, jumps.height, jumps.change
+        >>> found = critical(path, torch.tensor([[1.]]))
+        >>> found.vertex, found.height, found.jump
         (tensor([0, 2, 1]), tensor([0., 1., 2.]), tensor([ 1.,  1., -1.]))
-        >>> jumps.curves(torch.tensor([0.5, 1.5, 2.5]))
+        >>> found.curves(torch.tensor([0.5, 1.5, 2.5]))
         tensor([[[1., 2., 1.]]])
     """
     complex = shape if isinstance(shape, Complex) else as_complex(shape)
@@ -226,15 +224,15 @@ def critical(shape: Shape, directions: Tensor) -> Critical:
     step = max(8, MAX_ENTRIES // max(1, len(points)) // 8 * 8)  # in blocks, to save memory
     for start in range(0, num_directions, step):
         block = directions[..., start : start + step, :]
-        heights, changes = operation.coefficients(points, block, weights, simplices, offsets, rows, dims)
-        vertex, direction = changes.nonzero(as_tuple=True)
-        found.append((batch[vertex], start + direction, vertex, heights[vertex, direction], changes[vertex, direction]))
+        heights, jumps = operation.coefficients(points, block, weights, simplices, offsets, rows, dims)
+        vertex, direction = jumps.nonzero(as_tuple=True)
+        found.append((batch[vertex], start + direction, vertex, heights[vertex, direction], jumps[vertex, direction]))
     none = (batch[:0], batch[:0], batch[:0], points.new_empty(0), points.new_empty(0))
-    owner, direction, vertex, height, change = (torch.cat(part) for part in zip(none, *found, strict=True))
+    owner, direction, vertex, height, jump = (torch.cat(part) for part in zip(none, *found, strict=True))
     order = height.argsort(stable=True)
     order = order[(owner * num_directions + direction)[order].argsort(stable=True)]
     return Critical(
-        owner[order], direction[order], vertex[order], height[order], change[order], complex.num_complexes, num_directions
+        owner[order], direction[order], vertex[order], height[order], jump[order], complex.num_complexes, num_directions
     )
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Real
-
 import torch
 from torch import Tensor
 
-from ._validation import check_radius, positive
+from ._validation import check_radius, positive, positive_number
 from .complexes import Complex
 
 MARGIN = 1.1
@@ -42,11 +40,7 @@ def scale_of_step(num_thresholds: int, radius: float = MARGIN, *, steps: float =
     """
     positive(num_thresholds, "num_thresholds")
     check_radius(radius)
-    if isinstance(steps, bool) or not isinstance(steps, Real | float | int):
-        raise TypeError(f"steps must be a number, got {type(steps).__name__}.")
-    if not steps > 0:  # NaN too
-        raise ValueError(f"steps must be positive, got {steps}.")
-    return 4 / (float(steps) * (2 * radius / max(1, num_thresholds - 1)))
+    return 4 / (positive_number(steps, "steps") * (2 * radius / max(1, num_thresholds - 1)))
 
 
 def soft_scale(radius: float = MARGIN) -> float:

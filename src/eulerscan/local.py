@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 
 from ._validation import check_choice
 from .complexes import Complex, Shape, as_complex
-from .complexes.neighborhoods import Balls, Search, Subcomplexes, check_nodes
+from .complexes.neighborhoods import Balls, Search, Subcomplexes, check_nodes, given_size
 from .complexes.normalize import Normalize, largest_norms, nonzero
 from .functional import ecc, ect
 from .kernels.layout import heights_of
@@ -140,9 +140,7 @@ def sizes_of(
     k: int | Sequence[int] | None,
 ) -> list[dict[str, Any]]:
     """The sizes of neighborhoods, each as an argument of :class:`Search`."""
-    given = {name: value for name, value in (("hops", hops), ("radius", radius), ("k", k)) if value is not None}
-    if len(given) > 1:
-        raise ValueError(f"Give one of hops, radius and k, got {' and '.join(given)}.")
+    given = given_size(hops, radius, k)
     if not given:
         Search(complex)  # a cloud has no hops
         given = {"hops": (1, 2)}

@@ -17,8 +17,7 @@ def uniform(n: int, dim: int) -> Tensor:
     """``[n, dim, dim]``: evenly spaced rotations, the identity first. In space they follow a super-Fibonacci spiral."""
     index = torch.arange(n, dtype=torch.float64)
     if dim == 2:
-        angle = index * (2 * math.pi / n)
-        return torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()], dim=1).view(n, 2, 2)
+        return in_plane(index * (2 * math.pi / n))
     fraction = (index + 0.5) / n
     alpha, beta = (2 * math.pi * (index + 0.5) / step for step in (math.sqrt(2), PSI))
     inner, outer = fraction.sqrt(), (1 - fraction).sqrt()
@@ -31,6 +30,12 @@ def uniform(n: int, dim: int) -> Tensor:
     spiral = torch.stack(rows, dim=1).view(n, 3, 3)
     rotations: Tensor = spiral @ spiral[0].T
     return rotations
+
+
+def in_plane(angles: Tensor) -> Tensor:
+    """``[n, 2, 2]``: rotations of the plane, counterclockwise, by angles ``[n]`` in radians."""
+    cosine, sine = angles.cos(), angles.sin()
+    return torch.stack([cosine, -sine, sine, cosine], dim=1).view(-1, 2, 2)
 
 
 def random(n: int, dim: int, generator: torch.Generator | None = None) -> Tensor:

@@ -184,8 +184,9 @@ def power_spectrum(transform: Tensor, directions: Tensor, *, degree: int | None 
     """
     found = coefficients(transform, directions, degree)
     largest = max(0, found.shape[-1] - 1)
-    if isinstance(lag, bool) or not isinstance(lag, int) or not 0 <= lag <= largest:
-        raise ValueError(f"lag must be an int from 0 to {largest}, got {lag!r}.")
+    lag = integer(lag, "lag", least=0)
+    if lag > largest:
+        raise ValueError(f"lag must be at most {largest}, got {lag}.")
     products = found[..., : found.shape[-1] - lag] * found[..., lag:]
     dim, count = directions.shape[1], products.shape[-2]
     degree = (count - 1) // 2 if dim == 2 else math.isqrt(count) - 1

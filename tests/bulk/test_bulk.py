@@ -703,6 +703,13 @@ def test_on_dask_too_a_deadly_job_is_reported_and_the_others_go_on(cluster):
     assert [outcomes[i] for i in (0, 1, 4)] == [None] * 3
 
 
+def test_settings_with_numbers_of_numpy_survive_json():
+    settings = Settings(np.int64(2), ECTConfig(np.int64(4)), {"resize": np.int64(9), "spacing": (np.float32(2), 1)})
+    expected = {"resize": 9, "spacing": [2.0, 1]}
+    read = Settings.from_dict(json.loads(json.dumps(settings.as_dict())))
+    assert (read.dim, read.ect, read.reading) == (2, settings.ect, expected)
+
+
 def test_bad_settings_are_named():
     with pytest.raises(ValueError, match="dim must be at least 1, got 0"):
         Settings(0)

@@ -347,7 +347,7 @@ def test_slips_are_named(run, folder, tmp_path):
     for arguments, text in (
         (["-o", tmp_path / "d.txt"], "--output must end with .csv"),
         (["-o", tmp_path / "d.csv", "--plot", tmp_path / "d.doc"], "--plot must end with one of .png"),
-        (["-o", tmp_path / "d.csv", "--p", 0.5], "p must be a number of at least 1"),
+        (["-o", tmp_path / "d.csv", "--p", 0.5], "p must be at least 1"),
         (["-o", tmp_path / "d.csv", "--align", "--variant", "sect"], "leave out --variant"),
     ):
         _, err = run("distances", folder, *arguments, status=2)

@@ -182,13 +182,20 @@ def test_resizing_keeps_place_and_size(options):
         ({"filled": False}, ValueError, "filled.*got False"),
         ({"blur": -1.0}, ValueError, "blur.*got -1"),
         ({"resize": 0}, ValueError, "resize.*got 0"),
-        ({"min_size": 1.5}, ValueError, "min_size.*got 1.5"),
+        ({"min_size": 1.5}, TypeError, "min_size.*got float"),
         ({"fill_holes": 1}, TypeError, "fill_holes.*got 1"),
     ],
 )
 def test_wrong_options_are_named(options, error, text):
     with pytest.raises(error, match=text):
         es.convert.from_image(disc(20), **options)
+
+
+def test_numbers_of_numpy_are_options():
+    options = {"min_size": np.int64(2), "resize": np.int32(10), "blur": np.float32(1), "threshold": np.float64(0.4)}
+    expected = {"min_size": 2, "resize": 10, "blur": 1.0, "threshold": 0.4}
+    found, same = (es.convert.from_image(disc(20), **given) for given in (options, expected))
+    assert torch.equal(found.points, same.points)
 
 
 @pytest.mark.parametrize("size", [1, 60])

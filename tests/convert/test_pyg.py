@@ -138,5 +138,5 @@ def test_what_pyg_cannot_hold_is_named(complex, text):
 
 
 def test_an_unknown_way_to_count_edges_is_named():
-    with pytest.raises(ValueError, match='edges must be "unique" or "as_stored", got \'twice\''):
+    with pytest.raises(ValueError, match="edges must be one of unique, as_stored, got 'twice'"):
         from_pyg(cloud(), edges="twice")

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import eulerscan as es
+from eulerscan.complexes.boundary import outer_edges, outer_triangles
 from eulerscan.testing import torus
 
 CORNERS = torch.tensor([[0.0, 0], [1, 0], [1, 1], [0, 1]])
@@ -66,6 +67,9 @@ def test_channels_and_weights_know_the_dimension():
     weighted = SQUARE.with_weights(torch.tensor([1.0, 2.0, 3.0, 4.0]))
     assert [w.tolist() for w in weighted.weights] == [[1, 2, 3, 4], [2, 3, 4, 4], [4]]
     assert weighted.euler_characteristic().tolist() == [10 - 13 + 4]
+    half = weighted.with_weights(tuple(w / 2 for w in weighted.weights))
+    assert half.dims == (1, 2)
+    assert half.euler_characteristic().tolist() == [0.5]
 
 
 def test_the_closure_adds_the_sides_of_polygons():
@@ -94,6 +98,17 @@ def test_a_hypergraph_needs_no_faces_and_gets_no_warning():
         warnings.simplefilter("error")
         es.ect(hypergraph, es.directions.circle(3), es.thresholds(3))
     assert hypergraph.euler_characteristic().tolist() == [5 - 3]
+
+
+def test_a_hyperedge_of_three_vertices_is_no_triangle():
+    edges = torch.tensor([[0, 1, 2], [1, 2, 3]])
+    hypergraph = es.Complex(torch.rand(4, 2), [edges, torch.tensor([[0], [1], [2]])], dims=[1, 1])
+    assert torch.equal(hypergraph.of_dim(1), edges)
+    assert hypergraph.of_dim(2).shape == (3, 0)
+    assert torch.equal(outer_edges(hypergraph), edges)
+    assert len(outer_triangles(hypergraph)) == 0
+    both = es.collate([hypergraph, torus(3, 3).complex.with_points(torch.rand(9, 2))])
+    assert torch.equal(both.of_dim(2), both.simplices[2].long())
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 40])

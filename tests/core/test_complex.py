@@ -350,6 +350,26 @@ def test_pinning_pins_every_tensor(monkeypatch):
         assert again.points is not complex.points
 
 
+def test_weights_of_all_levels_are_a_tuple():
+    edge = es.Complex(torch.rand(2, 2), [torch.tensor([[0], [1]])])
+    weighted = edge.with_weights((torch.tensor([1.0, 2.0]), None))
+    assert [weight.tolist() for weight in weighted.weights] == [[1.0, 2.0], [1.0]]
+    assert weighted.with_weights((None, None)).weights is None
+    with pytest.raises(ValueError, match="weights.*2 in all.*got 1 entries"):
+        edge.with_weights((torch.ones(2),))
+    with pytest.raises(ValueError, match="weights must have one entry per vertex.*tuple"):
+        edge.with_weights(torch.ones(3))
+
+
+def test_a_detached_complex_passes_no_gradients():
+    points, weights = torch.rand(3, 2, requires_grad=True), torch.rand(3, requires_grad=True)
+    complex = es.Complex(points, [torch.tensor([[0], [1]])]).with_weights(weights)
+    detached = complex.detach()
+    assert not any(tensor.requires_grad for tensor in detached.packed if isinstance(tensor, torch.Tensor))
+    assert torch.equal(detached.points, points)
+    assert torch.equal(detached.packed.weights, complex.packed.weights)
+
+
 def test_indices_are_stored_in_32_bits():
     assert mixture()[2].packed.simplices.dtype == torch.int32
 

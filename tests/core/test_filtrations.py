@@ -404,7 +404,7 @@ def test_the_jumps_add_up_to_the_exact_transform_at_any_thresholds(complex, num_
     jumps = es.critical(complex, directions)
     thresholds = torch.tensor(np.sort(np.random.default_rng(seed).normal(size=17) * 2))
     torch.testing.assert_close(jumps.curves(thresholds), es.ect(complex, directions, thresholds))
-    assert (jumps.change != 0).all()
+    assert (jumps.jump != 0).all()
     keys = torch.stack([jumps.complex.double(), jumps.direction.double(), jumps.height])
     assert keys.T.tolist() == sorted(keys.T.tolist())
     assert torch.equal(jumps.complex, complex.batch[jumps.vertex])
@@ -414,7 +414,7 @@ def test_only_a_few_vertices_of_a_surface_are_critical(monkeypatch):
     torus = testing.torus(48, 24).complex
     directions = es.directions.random(37, 3, torch.Generator().manual_seed(0), dtype=F64)
     jumps = es.critical(torus, directions)
-    minimum, saddle, maximum = (int((jumps.change == n).sum()) for n in (1, -1, 1))
+    minimum, saddle, maximum = (int((jumps.jump == n).sum()) for n in (1, -1, 1))
     assert minimum - saddle == 0
     assert maximum == 2 * 37
     assert len(jumps.vertex) < 0.02 * 37 * len(torus.points)

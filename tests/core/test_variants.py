@@ -274,7 +274,7 @@ def test_wect_asks_for_weights_where_there_are_none():
     ("weights", "message"),
     [
         (torch.ones(1, 2), r"shape \[2\], got \[1, 2\]. Use weights.reshape"),
-        (torch.ones(3), r"shape \[2\], got \[3\]. Weights of simplices"),
+        (torch.ones(3), r"shape \[2\], got \[3\]. Give those of simplices in a tuple"),
         (torch.tensor([1.0, math.nan]), "must be finite"),
     ],
 )

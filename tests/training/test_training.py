@@ -15,6 +15,7 @@ import eulerscan as es
 from eulerscan.datasets import Dataset
 from eulerscan.nn.models import ECTMLP, ECTSVM
 from eulerscan.training import Augmentation, TrainingConfig, evaluate, train
+from eulerscan.training.config import EnsembleConfig, ModelConfig, _from_json
 from eulerscan.training.loop import _class_weights, _learning_rate, _order
 from eulerscan.training.rng import generator as generator_of
 from eulerscan.training.rng import seeded
@@ -286,6 +287,8 @@ def test_a_loss_that_is_not_finite_is_an_error():
         ({"learning_rate": math.nan}, "learning_rate must be .* got nan"),
         ({"clip": -1.0}, "clip must be .* got -1"),
         ({"patience": -1}, "patience must be .* got -1"),
+        ({"seed": -1}, "seed must be .* got -1"),
+        ({"weight_decay": math.inf}, "weight_decay must be .* got inf"),
         ({"select_by": "first"}, "select_by must be .*balanced_accuracy.* got 'first'"),
         ({"schedule": "step"}, "schedule must be .*cosine.* got 'step'"),
         ({"balance": "x"}, "balance must be .*sampling.* got 'x'"),
@@ -298,8 +301,15 @@ def test_invalid_settings_are_named(options, text):
 
 
 def test_numbers_of_numpy_become_those_of_json():
-    config = TrainingConfig(epochs=np.int64(3), batch_size=np.int32(4))
-    assert json.loads(json.dumps(asdict(config)))["epochs"] == 3
+    one = np.int64(1)
+    for config in (
+        TrainingConfig(epochs=one, batch_size=one, patience=one, seed=one, clip=np.float32(2), learning_rate=np.float32(0.5)),
+        TrainingConfig(augmentation=Augmentation(rotate=one, jitter=np.float32(0.5), tumble=np.True_)),
+        ModelConfig(num_directions=one, radius=np.float32(2), hidden=(one, 2), circular=np.True_),
+        EnsembleConfig((ModelConfig(max_dim=one),), temperatures=(np.float32(1),), weights=(np.float64(1),)),
+    ):
+        values = json.loads(json.dumps(asdict(config)))
+        assert _from_json(type(config), values, "") == config
 
 
 TWO_PROCESSES = """

@@ -204,7 +204,7 @@ def compare(
     """
     check_choice(align, "align", get_args(Align), optional=True)
     positive(permutations, "permutations")
-    complex = Complex.from_packed(as_complex(shapes).packed.map(Tensor.detach, Tensor.detach)).to("cpu", torch.float64)
+    complex = as_complex(shapes).detach().to("cpu", torch.float64)
     count = complex.num_complexes
     labels = tuple(map(str, as_list(groups)))
     known_names = tuple(map(str, range(count))) if names is None else tuple(names)

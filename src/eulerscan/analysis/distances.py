@@ -16,7 +16,7 @@ import math
 import torch
 from torch import Tensor
 
-from .._validation import ascending_error, check_radius
+from .._validation import ascending_error, check_radius, number
 from ..complexes import Complex, Shape, as_complex
 from ..kernels.layout import signs_of
 
@@ -227,5 +227,4 @@ def num_pairs(count: int, other: int) -> int:
 
 def check_p(p: float) -> None:
     """Check the exponent of an Lp distance."""
-    if isinstance(p, bool) or not isinstance(p, int | float) or not p >= 1:
-        raise ValueError(f"p must be a number of at least 1 (math.inf for the largest difference), got {p!r}.")
+    number(p, "p", least=1)  # inf: the largest difference

@@ -313,13 +313,12 @@ def _components(complex: Complex, inside: Tensor) -> Tensor:
 
 
 def _edges(complex: Complex) -> Tensor:
-    """``[2, n]``: the edges, or those of the triangles where no edges are listed."""
-    levels = dict(zip(complex.rows, complex.simplices, strict=True))
-    found = levels.get(2)
-    if found is None:
-        pairs = [columns[list(pair)] for columns in levels.values() for pair in combinations(range(len(columns)), 2)]
-        found = torch.cat([complex.packed.simplices.new_empty(2, 0), *pairs], dim=1)
-    return found.long()
+    """``[2, n]``: the edges, or all pairs of vertices of a cell where no edges are listed."""
+    edges = complex.of_dim(1)
+    if edges.numel():
+        return edges
+    pairs = [columns[list(pair)] for columns in complex.simplices for pair in combinations(range(len(columns)), 2)]
+    return torch.cat([edges, *pairs], dim=1)
 
 
 def _chunks(complex: Complex, num_labelings: int) -> list[Tensor]:
@@ -345,7 +344,7 @@ def _checked_shapes(complex: Complex, config: ECTConfig) -> Complex:
     if not len(sizes) or not bool(sizes.all()):
         raise ValueError("shapes must have at least one vertex each.")
     dtype = torch.promote_types(complex.points.dtype, torch.float32)
-    return Complex.from_packed(complex.packed.map(Tensor.detach, Tensor.detach)).to("cpu", dtype)
+    return complex.detach().to("cpu", dtype)
 
 
 def _checked_groups(groups: Labels, count: int) -> tuple[tuple[Hashable, ...], np.ndarray[Any, Any]]:

@@ -50,9 +50,7 @@ def fit_shape(values: Tensor, start: Shape, config: ECTConfig, *, steps: int = S
     """
     if not config.is_plain:
         raise ValueError("config must be that of the transform itself, without variant, derivative and division.")
-    template = as_complex(start).to(torch.float64)
-    if config.normalize is not None:
-        template = template.normalized(config.normalize)
+    template = as_complex(start).to(torch.float64).normalized(config.normalize)
     target = TransformTarget(values.double(), config.directions(template.dim), config.thresholds(), config.scale)
     curve = template.rows == (2,) and bool(template.simplices[0].numel())
     with warnings.catch_warnings():
@@ -113,7 +111,7 @@ def group_means(
         members = [i for i, own in enumerate(labels) if own == label]
         mean = transforms[members].mean(dim=0)
         nearest = shapes[members[int((transforms[members] - mean).flatten(1).norm(dim=1).argmin())]]
-        nearest = nearest.normalized(config.normalize) if config.normalize else nearest
+        nearest = nearest.normalized(config.normalize)
         found[label] = _fitted(mean, nearest, config, stages, f"mean-{len(found)}") if fitted else nearest
         done(1)
     return found
@@ -171,6 +169,6 @@ def warped_shapes(
 
 
 def _fitted(values: Tensor, start: Complex, config: ECTConfig, stages: Stages, name: str) -> Complex:
-    template = start.normalized(config.normalize) if config.normalize else start
+    template = start.normalized(config.normalize)
     points = stages(name, lambda: {"points": fit_shape(values, template, config).points.numpy()})["points"]
     return template.with_points(torch.from_numpy(points))

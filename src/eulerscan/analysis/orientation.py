@@ -85,8 +85,7 @@ def _best_in_plane(shapes: Complex) -> Tensor:
         shift = found
         phases = torch.exp(-2j * math.pi * frequency * shift[:, None] / FINE)
         target = (spectra * phases[:, :, None]).mean(dim=0)
-    angle = 2 * math.pi * shift / FINE
-    return torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()], dim=1).view(-1, 2, 2).double()
+    return rotations.in_plane(2 * math.pi * shift.double() / FINE)
 
 
 def _best_in_space(shapes: Complex) -> Tensor:

@@ -103,8 +103,8 @@ def _topology(complex: Complex, names: Sequence[str] | None) -> str | None:
 
 def _stairs(complex: Complex) -> str | None:
     """Regions of pixels: most edges of the boundary are parallel to an axis."""
-    triangles = _triangles(complex)
-    if complex.dim != 2 or complex.max_dim != 2 or triangles is None:
+    triangles = complex.of_dim(2)
+    if complex.dim != 2 or complex.max_dim != 2 or not triangles.numel():
         return None
     edges = _boundary(triangles)
     if edges.shape[1] < FEW_STAIRS * complex.num_complexes:
@@ -145,8 +145,8 @@ def _orientation(complex: Complex) -> str | None:
 
 def _meshes(complex: Complex, names: Sequence[str] | None) -> str | None:
     """Surfaces with a boundary, or with edges of more than two triangles."""
-    triangles = _triangles(complex)
-    if complex.dim != 3 or complex.max_dim != 2 or triangles is None:
+    triangles = complex.of_dim(2)
+    if complex.dim != 3 or complex.max_dim != 2 or not triangles.numel():
         return None
     corners = complex.points[triangles]
     area = torch.linalg.vector_norm(torch.linalg.cross(corners[1] - corners[0], corners[2] - corners[0]), dim=1)
@@ -162,11 +162,6 @@ def _meshes(complex: Complex, names: Sequence[str] | None) -> str | None:
     if thin > 0.01:
         parts.append(f"{thin:.0%} of the triangles are degenerate")
     return f"{'; '.join(parts)}." if parts else None
-
-
-def _triangles(complex: Complex) -> Tensor | None:
-    """``[3, n]``; ``None`` if there are none."""
-    return dict(zip(complex.packed.kinds, complex.simplices, strict=True)).get((2, 3))
 
 
 def _boundary(triangles: Tensor) -> Tensor:

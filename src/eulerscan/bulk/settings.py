@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .._validation import positive
+from .._validation import plain, positive, set_fields
 from ..config import ECTConfig
 
 
@@ -29,9 +29,11 @@ class Settings:
     reading: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.dim is not None:
-            object.__setattr__(self, "dim", positive(self.dim, "dim"))
-        object.__setattr__(self, "ect", replace(self.ect, radius=self.ect.largest_height))  # files record the default too
+        set_fields(
+            self,
+            dim=None if self.dim is None else positive(self.dim, "dim"),
+            ect=replace(self.ect, radius=self.ect.largest_height),  # files record the default too
+        )
         if "dtype" in self.reading:
             raise ValueError("reading must not have a dtype: shapes are transformed in float64 and stored in float32.")
 
@@ -54,7 +56,7 @@ class Settings:
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as JSON can hold them."""
-        return {"dim": self.dim, **self.ect.as_dict(), "reading": dict(self.reading)}
+        return {"dim": self.dim, **self.ect.as_dict(), "reading": plain(dict(self.reading))}
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Settings:

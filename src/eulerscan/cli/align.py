@@ -16,7 +16,6 @@ from .._version import __version__
 from ..analysis.alignment import CachedTransforms, align, circular_distance
 from ..analysis.pairwise import PairwiseCheckpoint
 from ..bulk import Settings, Transforms
-from ..complexes import Complex
 from ..complexes.normalize import DivideBy, divisors
 from ..io import Listing, read
 
@@ -98,4 +97,4 @@ def _divided(transforms: CachedTransforms, divide_by: DivideBy, grid: tuple[int,
     weights = shape.weights or tuple(torch.ones(n, dtype=torch.float64) for n in shape.counts)
     values = transforms.lookup[None].double() if divide_by == "peak" else transforms.transform  # used only for the peak
     divisor = divisors(values, shape.offsets, divide_by)
-    return CachedTransforms(Complex(shape.points, shape.simplices, weights=tuple(w / divisor for w in weights)), *grid)
+    return CachedTransforms(shape.with_weights(tuple(w / divisor for w in weights)), *grid)

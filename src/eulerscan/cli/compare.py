@@ -174,7 +174,7 @@ def _with_extent(shapes: Complex) -> tuple[list[int], list[int]]:
 
 def _evidence(found: Comparison) -> dict[str, tuple[str, Figure]]:
     """Where on the shapes the groups differ, shown on the shape nearest to all others of its group."""
-    shapes = found.shapes if found.config.normalize is None else found.shapes.normalized(found.config.normalize)
+    shapes = found.shapes.normalized(found.config.normalize)
     counts = found.counts
     kept = [i for i, group in enumerate(found.groups) if counts[group] > 1]
     groups, names = [found.groups[i] for i in kept], [found.names[i] for i in kept]

@@ -123,7 +123,7 @@ def _shapes() -> Complex:
     # No two vertices at the same height: which of them moves is a choice, and the reference makes another one.
     complex = complex.with_points(complex.points + 0.02 * torch.randn(complex.points.shape, generator=chance))
     weights = torch.randint(-4, 9, (sum(complex.counts),), generator=chance) / 4
-    return Complex.from_packed(complex.packed._replace(weights=weights))
+    return complex.with_weights(weights.split(complex.counts))
 
 
 def _seconds(run: Callable[[], Any]) -> float:

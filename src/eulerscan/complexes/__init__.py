@@ -1,4 +1,4 @@
-"""The noun of the library: one or many embedded simplicial complexes."""
+"""Simplicial complexes, one or many in a batch."""
 
 from .coerce import Shape, as_complex
 from .complex import Complex, collate

@@ -16,15 +16,10 @@ def outer_triangles(complex: Complex) -> Tensor:
     >>> len(outer_triangles(tetrahedra)), tetrahedra.counts
     (6, (5, 9, 7, 2))
     """
-    levels = {
-        rows: level.long()
-        for (dim, rows), level in zip(complex.packed.kinds, complex.simplices, strict=True)
-        if rows == dim + 1
-    }
-    triangles = levels.get(3, torch.empty(3, 0, dtype=torch.int64))
-    if 4 not in levels:
-        return torch.arange(triangles.shape[1])
-    return (occurrences(triangles, faces(levels[4])) < 2).nonzero().squeeze(1)
+    triangles, tetrahedra = complex.of_dim(2), complex.of_dim(3)
+    if not tetrahedra.numel():
+        return torch.arange(triangles.shape[1], device=complex.device)
+    return (occurrences(triangles, faces(tetrahedra)) < 2).nonzero().squeeze(1)
 
 
 def outer_edges(complex: Complex) -> Tensor:
@@ -34,9 +29,8 @@ def outer_edges(complex: Complex) -> Tensor:
     >>> outer_edges(square).shape, square.counts
     (torch.Size([2, 4]), (4, 5, 2))
     """
-    levels = {rows: level.long() for rows, level in zip(complex.rows, complex.simplices, strict=True)}
-    sides = faces(levels[3]) if 3 in levels else torch.empty(2, 0, dtype=torch.int64)
-    edges = unique(torch.cat([levels.get(2, sides[:, :0]), sides], dim=1))
+    sides = faces(complex.of_dim(2))
+    edges = unique(torch.cat([complex.of_dim(1), sides], dim=1))
     return edges[:, occurrences(edges, sides) < 2]
 
 

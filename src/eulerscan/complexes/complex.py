@@ -1,4 +1,4 @@
-"""The noun of the library: one or many embedded simplicial complexes."""
+"""Simplicial complexes, one or many in a batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .._validation import (
 from ..kernels.layout import owners, signs_of, split_simplices, split_weights
 from . import simplices as simplex
 from .normalize import Normalize, largest_norms, normalized
-from .packed import Packed, join, pack, take
+from .packed import Packed, join, offsets_of, pack, take
 
 Extend = Literal["max", "min", "mean"]
 """The weight of a simplex, given the weights of its vertices."""
@@ -163,6 +163,18 @@ class Complex:
         """The simplices of each dimension that occurs, ascending, ``[k + 1, n]``; other cells by their number of vertices."""
         return split_simplices(self.packed.simplices, self.rows, self.counts[1:])
 
+    def of_dim(self, dim: int) -> Tensor:
+        """The simplices of one dimension, ``[dim + 1, n]`` in int64: edges for 1, triangles for 2. Other cells are left out.
+
+        >>> path = Complex(torch.rand(3, 2), [torch.tensor([[0, 1], [1, 2]])])
+        >>> path.of_dim(1), path.of_dim(2).shape
+        (tensor([[0, 1],
+                [1, 2]]), torch.Size([3, 0]))
+        """
+        kind, kinds = (positive(dim, "dim"), dim + 1), self.packed.kinds
+        found = self.simplices[kinds.index(kind)] if kind in kinds else self.packed.simplices.new_empty(dim + 1, 0)
+        return found.long()
+
     @property
     def weights(self) -> tuple[Tensor, ...] | None:
         """Weights of the vertices, then of the simplices of each level; ``None`` for an unweighted complex."""
@@ -274,7 +286,11 @@ class Complex:
 
     def pin_memory(self) -> Complex:
         """A copy in pinned memory, for ``DataLoader(pin_memory=True)``."""
-        return Complex.from_packed(self.packed.map(Tensor.pin_memory, Tensor.pin_memory), self._counts)
+        return Complex.from_packed(self.packed.map(Tensor.pin_memory), self._counts)
+
+    def detach(self) -> Complex:
+        """The same complex, through which no gradients flow to points and weights."""
+        return Complex.from_packed(self.packed.map(Tensor.detach), self._counts)
 
     def normalized(self, normalize: Normalize | None = "unit_ball") -> Complex:
         """Each complex moved to the unit ball, or only centered; no complex depends on another one of the batch.
@@ -307,15 +323,20 @@ class Complex:
         """The same complex with other weights.
 
         Args:
-            weights: Of the vertices, ``[V]`` in the order of ``self.points``.
+            weights: Of the vertices, ``[V]`` in the order of ``self.points``. Or a tuple, as in :attr:`weights`: of vertices,
+                then of the simplices of each level, ``None`` for all ones.
             extend: The weight of a simplex, given those of its vertices: their ``"max"``, as for images, their ``"min"`` or
-                their ``"mean"``.
+                their ``"mean"``. Ignored with a tuple.
         """
         check_choice(extend, "extend", get_args(Extend))
-        weights = check_vertex_weights(weights, self.points)
-        name = {"max": "amax", "min": "amin", "mean": "mean"}[extend]
-        parts = [weights, *(getattr(weights[columns], name)(dim=0) for columns in self.simplices)]
-        return Complex.from_packed(self.packed._replace(weights=torch.cat(parts)), self._counts)
+        levels: Sequence[Tensor] | None
+        if isinstance(weights, tuple):
+            levels = check_weights(weights, self.points, self.simplices)
+        else:
+            weights = check_vertex_weights(weights, self.points)
+            name = {"max": "amax", "min": "amin", "mean": "mean"}[extend]
+            levels = [weights, *(getattr(weights[columns], name)(dim=0) for columns in self.simplices)]
+        return Complex.from_packed(self.packed._replace(weights=None if levels is None else torch.cat(levels)), self._counts)
 
     def subsample(self, num_points: int, *, generator: torch.Generator | None = None) -> Complex:
         """At most ``num_points`` points of each cloud, without replacement: the first ones, or random ones.
@@ -339,8 +360,7 @@ class Complex:
             shuffled = torch.randperm(count, generator=generator, device=generator.device).to(self.device)
             order = shuffled[batch[shuffled].argsort(stable=True)]  # random within each cloud
         kept = order[rank < num_points].sort().values
-        sizes = self.offsets[0].diff().clamp(max=num_points)
-        offsets = torch.nn.functional.pad(sizes.cumsum(dim=0), (1, 0))[None]
+        offsets = offsets_of(self.offsets.diff().clamp(max=num_points)[:1])
         weights = self.packed.weights
         return Complex.from_packed(
             Packed(self.points[kept], offsets, (), self.packed.simplices[:0], None if weights is None else weights[kept])

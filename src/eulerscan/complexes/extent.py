@@ -25,9 +25,7 @@ def measure_weighted(shapes: Complex) -> Complex | None:
         counts = top[shapes.batch[columns[0].long()]] == dim
         # The transform counts a k-simplex with the sign (-1)^k, and a simplex is a part of the parallelotope of its edges.
         weights.append(torch.where(counts, (-1) ** dim / math.factorial(dim) * measures(corners[1:] - corners[0]), 0.0))
-    return Complex(
-        shapes.points, shapes.simplices, weights=tuple(weights), batch=shapes.batch, num_complexes=shapes.num_complexes
-    )
+    return shapes.with_weights(tuple(weights))
 
 
 def top_dims(shapes: Complex) -> Tensor:

@@ -16,7 +16,7 @@ from .._imports import compiled, require
 from .._validation import INTEGERS, check_radius, positive
 from .coerce import Shape, as_complex
 from .complex import Complex
-from .packed import MOST_INT32, Packed
+from .packed import MOST_INT32, Packed, offsets_of
 
 Integers = NDArray[np.int64]
 UNBOUNDED = 2**62
@@ -70,6 +70,14 @@ def neighborhoods(
     return Subcomplexes(complex).on(found[0]) if found else complex.select([])
 
 
+def given_size(hops: Any, radius: Any, k: Any) -> dict[str, Any]:
+    """The one size of neighborhoods that is given, by the name of its argument; nothing if all are ``None``."""
+    given = {name: value for name, value in (("hops", hops), ("radius", radius), ("k", k)) if value is not None}
+    if len(given) > 1:
+        raise ValueError(f"Give one of hops, radius and k, got {' and '.join(given)}.")
+    return given
+
+
 def check_nodes(nodes: Any, complex: Complex) -> Integers:
     """The vertices ``[n]`` that ``nodes`` names: indices, a mask, or ``None`` for all."""
     count = len(complex.points)
@@ -101,10 +109,7 @@ class Search:
         k: int | None = None,
         max_vertices: int | None = None,
     ) -> None:
-        given = [name for name, value in (("hops", hops), ("radius", radius), ("k", k)) if value is not None]
-        if len(given) > 1:
-            raise ValueError(f"Give one of hops, radius and k, got {' and '.join(given)}.")
-        if not given:
+        if not given_size(hops, radius, k):
             if complex.counts[0] > 1 and not any(complex.counts[1:]):
                 raise ValueError("shape has no edges, so its neighborhoods need a radius, or k: the number of nearest points.")
             hops = 1
@@ -249,8 +254,7 @@ class Subcomplexes:
 
 def _grouped(keys: Tensor, count: int) -> tuple[Integers, Integers]:
     """Where the items of each key from 0 to ``count - 1`` begin and end, and the items in that order."""
-    sizes = torch.bincount(keys, minlength=count)
-    return torch.nn.functional.pad(sizes.cumsum(dim=0), (1, 0)).numpy(), keys.argsort(stable=True).numpy()
+    return offsets_of(torch.bincount(keys, minlength=count)).numpy(), keys.argsort(stable=True).numpy()
 
 
 def _hop_balls(

@@ -41,8 +41,9 @@ class Packed(NamedTuple):
     weights: Tensor | None
     dims: tuple[int, ...] | None = None
 
-    def map(self, floats: Callable[[Tensor], Tensor], integers: Callable[[Tensor], Tensor]) -> Packed:
-        """Apply one function to points and weights, another to offsets and simplices."""
+    def map(self, floats: Callable[[Tensor], Tensor], integers: Callable[[Tensor], Tensor] | None = None) -> Packed:
+        """Apply one function to points and weights, another to offsets and simplices: the same if only one is given."""
+        integers = floats if integers is None else integers
         return self._replace(
             points=floats(self.points),
             offsets=integers(self.offsets),
@@ -109,7 +110,7 @@ def join(items: Sequence[Packed]) -> Packed:
     rows, dims = _rows_and_dims(kinds)
     return Packed(
         points,
-        torch.nn.functional.pad(sizes.cumsum(dim=1), (1, 0)),
+        offsets_of(sizes),
         rows,
         _flat([torch.cat(level, dim=1) for level in levels.values()], points),
         torch.cat([weight for level in weights.values() for weight in level]) if weighted else None,
@@ -121,7 +122,7 @@ def take(item: Packed, chosen: Tensor) -> Packed:
     """Select complexes by index ``[n]``, in the given order, with repetition."""
     starts = item.offsets.index_select(1, chosen)
     sizes = item.offsets.index_select(1, chosen + 1) - starts
-    offsets = torch.nn.functional.pad(sizes.cumsum(dim=1), (1, 0))
+    offsets = offsets_of(sizes)
     points = ragged_gather(item.points, starts[0], sizes[0])
     counts = item.offsets[:, -1].tolist()
     # A complex has one run of the packed weights for each level, and one of the packed simplices for each row of a level.
@@ -165,7 +166,16 @@ def _index_dtype(num_points: int) -> torch.dtype:
 
 
 def _offsets(owner: Tensor, num_complexes: int) -> Tensor:
-    return torch.nn.functional.pad(torch.bincount(owner, minlength=num_complexes).cumsum(dim=0), (1, 0))
+    return offsets_of(torch.bincount(owner, minlength=num_complexes))
+
+
+def offsets_of(sizes: Tensor) -> Tensor:
+    """``[..., n + 1]``: where each of n parts of these sizes ``[..., n]`` begins and ends, one after another.
+
+    >>> offsets_of(torch.tensor([3, 0, 2]))
+    tensor([0, 3, 3, 5])
+    """
+    return torch.nn.functional.pad(sizes.cumsum(dim=-1), (1, 0))
 
 
 def _sizes(item: Packed, kinds: Sequence[tuple[int, int]]) -> Tensor:

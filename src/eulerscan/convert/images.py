@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, SupportsFloat, get_args
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor
 from .._devices import as_numpy
 from .._imports import require
 from .._limits import check_bytes, max_bytes
-from .._validation import check_bool, check_choice
+from .._validation import check_bool, check_choice, integer, number, positive, set_fields
 from ..complexes import Complex, collate
 from . import contours
 from .cubical import cubes, lattice_points, squares
@@ -93,92 +94,146 @@ def from_image(
         >>> from_image(ring, outline="contour", filled=False).euler_characteristic()  # two circles
         tensor([0])
     """
-    array = _array(image, "image", invert)
-    if array.ndim not in (2, 3):
-        raise ValueError(f"image must have shape [rows, columns] or [i, j, k], got {list(array.shape)}.")
-    complex = from_images(
-        array[None],
-        threshold=threshold,
-        weighted=weighted,
-        outline=outline,
-        filled=filled,
-        blur=blur,
-        pixels=pixels,
-        largest_component=largest_component,
-        fill_holes=fill_holes,
-        min_size=min_size,
-        resize=resize,
-        spacing=spacing,
-        invert=invert,
+    return foreground(
+        image,
+        ImageOptions(
+            threshold=threshold,
+            weighted=weighted,
+            outline=outline,
+            filled=filled,
+            blur=blur,
+            pixels=pixels,
+            largest_component=largest_component,
+            fill_holes=fill_holes,
+            min_size=min_size,
+            resize=resize,
+            spacing=spacing,
+            invert=invert,
+        ),
     )
-    if not len(complex.points):
-        values = _values(np.array([array.min(), array.max()]), invert) if array.size else np.empty(0)
-        found = f"values from {values.min():.4g} to {values.max():.4g}" if values.size else "no pixels"
-        bound, inverted = _threshold(threshold, weighted), " of the inverted image" * invert
-        if values.size and values[0] == values[1]:
-            raise ValueError(f"image has no foreground: all pixels{inverted} are {values[0]:.4g}.")
-        hint = "" if invert else " Use invert=True for dark shapes."
-        raise ValueError(f"image has no foreground: no pixel{inverted} is larger than {bound:.4g}, got {found}.{hint}")
-    return complex
 
 
-def from_images(
-    images: Any,
-    *,
-    threshold: float | None = None,
-    weighted: bool = False,
-    outline: Outline = "auto",
-    filled: bool | None = None,
-    blur: float | None = None,
-    pixels: Pixels = "cells",
-    largest_component: bool = False,
-    fill_holes: bool = False,
-    min_size: int = 0,
-    resize: int | None = None,
-    spacing: float | Sequence[float] = 1.0,
-    invert: bool = False,
-) -> Complex:
+def from_images(images: Any, **options: Any) -> Complex:
     """Convert images of equal size ``[N, rows, columns]``, or volumes ``[N, i, j, k]``, to a batch of N complexes.
 
-    Takes the arguments of :func:`from_image`, and is faster than converting one by one. An image without foreground becomes
+    Takes the options of :func:`from_image`, and is faster than converting one by one. An image without foreground becomes
     an empty complex.
 
     >>> from_images(np.eye(3, dtype=np.uint8)[None] * np.array([255, 0], dtype=np.uint8)[:, None, None])
     Complex(num_complexes=2, dim=2, points=10, simplices=(15 edges, 6 triangles))
     """
-    array = _array(images, "images", invert)
+    chosen = ImageOptions(**options)
+    array = _array(images, "images", chosen.invert)
     if array.ndim not in (3, 4):
         raise ValueError(f"images must have shape [N, rows, columns] or [N, i, j, k], got {list(array.shape)}.")
-    check_choice(pixels, "pixels", get_args(Pixels))
-    check_choice(outline, "outline", get_args(Outline))
-    steps = _spacing(spacing, array.ndim - 1)
-    for name, value in (("weighted", weighted), ("largest_component", largest_component), ("fill_holes", fill_holes)):
-        check_bool(value, name)
-    by_contour = _by_contour(array, outline, weighted, pixels)
-    _check_contour(array, by_contour, weighted, filled, blur)
-    if isinstance(min_size, bool) or not isinstance(min_size, int) or min_size < 0:
-        raise ValueError(f"min_size must be a number of pixels, got {min_size!r}.")
-    bound = _threshold(threshold, weighted)
-    volume = array.ndim == 4
-    sigma = (1.0 if by_contour and volume else 0.0) if blur is None else float(blur)
+    return _foregrounds(array, chosen)
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """The options of :func:`from_image`, checked as far as they can be without an image."""
+
+    threshold: float | None = None
+    weighted: bool = False
+    outline: Outline = "auto"
+    filled: bool | None = None
+    blur: float | None = None
+    pixels: Pixels = "cells"
+    largest_component: bool = False
+    fill_holes: bool = False
+    min_size: int = 0
+    resize: int | None = None
+    spacing: float | Sequence[float] = 1.0
+    invert: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice(self.pixels, "pixels", get_args(Pixels))
+        check_choice(self.outline, "outline", get_args(Outline))
+        for name in ("weighted", "filled", "largest_component", "fill_holes", "invert"):
+            if (value := getattr(self, name)) is not None:
+                check_bool(value, name)
+        threshold = self.threshold
+        if threshold is not None:
+            if not isinstance(threshold, SupportsFloat):
+                raise TypeError(f"threshold must be a number, with a decimal point, got {threshold!r}.")
+            threshold = number(float(threshold), "threshold", finite=True)
+        set_fields(
+            self,
+            threshold=threshold,
+            blur=None if self.blur is None else number(self.blur, "blur", least=0, finite=True),
+            min_size=integer(self.min_size, "min_size", least=0),
+            resize=None if self.resize is None else positive(self.resize, "resize"),
+        )
+
+    @property
+    def bound(self) -> float:
+        """Pixels with larger values are foreground."""
+        return (0.0 if self.weighted else 0.5) if self.threshold is None else self.threshold
+
+    def by_contour(self, sides: Sequence[int]) -> bool:
+        """Whether the foreground of images with these sides is bounded by contours."""
+        automatic = not self.weighted and self.pixels == "cells" and max(sides) > CONTOUR_FROM
+        found = automatic if self.outline == "auto" else self.outline == "contour"
+        if found and self.weighted:
+            raise ValueError("outline must be 'pixels' with weighted=True: a contour has no weights.")
+        if not found and self.filled is not None:
+            raise ValueError(f"filled must be left out with outline='pixels', got {self.filled}.")
+        if self.filled and len(sides) == 3:
+            raise ValueError("filled must be False for volumes, whose contours are surfaces. For a solid use outline='pixels'.")
+        return found
+
+    def steps(self, axes: int) -> Tensor:
+        """``[axes]``: the distance between pixels along each axis."""
+        try:
+            steps = torch.as_tensor(self.spacing, dtype=torch.get_default_dtype())
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"spacing must be a number, with a decimal point, or one for each axis, got {self.spacing!r}."
+            ) from None
+        if steps.shape not in ((), (axes,)) or not bool(((steps > 0) & torch.isfinite(steps)).all()):
+            raise ValueError(f"spacing must be one positive number, or one for each of the {axes} axes, got {self.spacing!r}.")
+        return steps.expand(axes)
+
+
+def foreground(image: Any, options: ImageOptions) -> Complex:
+    """The same as :func:`from_image`."""
+    array, invert = _array(image, "image", options.invert), options.invert
+    if array.ndim not in (2, 3):
+        raise ValueError(f"image must have shape [rows, columns] or [i, j, k], got {list(array.shape)}.")
+    complex = _foregrounds(array[None], options)
+    if not len(complex.points):
+        values = _values(np.array([array.min(), array.max()]), invert) if array.size else np.empty(0)
+        found = f"values from {values.min():.4g} to {values.max():.4g}" if values.size else "no pixels"
+        inverted = " of the inverted image" * invert
+        if values.size and values[0] == values[1]:
+            raise ValueError(f"image has no foreground: all pixels{inverted} are {values[0]:.4g}.")
+        hint = "" if invert else " Use invert=True for dark shapes."
+        raise ValueError(f"image has no foreground: no pixel{inverted} is larger than {options.bound:.4g}, got {found}.{hint}")
+    return complex
+
+
+def _foregrounds(array: _Array, options: ImageOptions) -> Complex:
+    """A batch of the foregrounds of images ``[N, rows, columns]`` or volumes ``[N, i, j, k]``."""
+    steps, by_contour, volume = options.steps(array.ndim - 1), options.by_contour(array.shape[1:]), array.ndim == 4
+    sigma = (1.0 if by_contour and volume else 0.0) if options.blur is None else options.blur
     ratios = torch.ones_like(steps)
-    if resize is not None:
-        array, ratios = _resized(array, resize, steps.dtype)
+    if options.resize is not None:
+        array, ratios = _resized(array, options.resize, steps.dtype)
     values: _Array | None = None
-    if weighted or sigma or (by_contour and array.dtype.kind == "f"):
-        values = _values(array, invert)
+    if options.weighted or sigma or (by_contour and array.dtype.kind == "f"):
+        values = _values(array, options.invert)
         if sigma:
             values = _blurred(values, sigma)
-        mask = values > bound
+        mask = values > options.bound
     else:
-        mask = _above(array, bound, invert)
-    if largest_component or fill_holes or min_size:
-        mask = np.stack([_cleaned(one, largest_component, fill_holes, min_size) for one in mask])
+        mask = _above(array, options.bound, options.invert)
+    if options.largest_component or options.fill_holes or options.min_size:
+        mask = np.stack([_cleaned(one, options) for one in mask])
     if by_contour:
-        complex = collate([_contour(one, None if values is None else values[i], bound, filled) for i, one in enumerate(mask)])
-    elif values is not None and weighted:
-        complex = (cubes if pixels == "cells" else lattice_points)(np.where(mask, values, -np.inf))
-    elif pixels == "cells":
+        complex = collate([_contour(one, None if values is None else values[i], options) for i, one in enumerate(mask)])
+    elif values is not None and options.weighted:
+        complex = (cubes if options.pixels == "cells" else lattice_points)(np.where(mask, values, -np.inf))
+    elif options.pixels == "cells":
         complex = cubes(mask) if volume else squares(mask)
     else:
         complex = lattice_points(mask)
@@ -187,29 +242,11 @@ def from_images(
     return complex.with_points(points if complex.dim == 3 else torch.stack([points[:, 1], -points[:, 0]], dim=1))
 
 
-def _by_contour(array: _Array, outline: Outline, weighted: bool, pixels: Pixels) -> bool:
-    if outline == "auto":
-        return not weighted and pixels == "cells" and max(array.shape[1:]) > CONTOUR_FROM
-    return outline == "contour"
-
-
-def _check_contour(array: _Array, by_contour: bool, weighted: bool, filled: bool | None, blur: float | None) -> None:
-    if by_contour and weighted:
-        raise ValueError("outline must be 'pixels' with weighted=True: a contour has no weights.")
-    if filled is not None:
-        check_bool(filled, "filled")
-        if not by_contour:
-            raise ValueError(f"filled must be left out with outline='pixels', got {filled}.")
-        if filled and array.ndim == 4:
-            raise ValueError("filled must be False for volumes, whose contours are surfaces. For a solid use outline='pixels'.")
-    if blur is not None and (isinstance(blur, bool) or not isinstance(blur, int | float) or not 0 <= blur < np.inf):
-        raise ValueError(f"blur must be a standard deviation in pixels, got {blur!r}.")
-
-
-def _contour(mask: _Array, values: _Array | None, bound: float, filled: bool | None) -> Complex:
+def _contour(mask: _Array, values: _Array | None, options: ImageOptions) -> Complex:
+    bound = options.bound
     if mask.ndim == 2:
         found = contours.polygons(mask, values, bound)
-        return contours.boundary(found) if filled is False else contours.region(found)
+        return contours.boundary(found) if options.filled is False else contours.region(found)
     if not mask.any():
         return Complex(torch.zeros(0, 3))
     measure = require("skimage.measure", extra="mesh")
@@ -225,20 +262,20 @@ def _contour(mask: _Array, values: _Array | None, bound: float, filled: bool | N
     return Complex(points, [torch.from_numpy(triangles.T.astype(np.int64))]).closure()
 
 
-def _cleaned(mask: _Array, largest_component: bool, fill_holes: bool, min_size: int) -> _Array:
+def _cleaned(mask: _Array, options: ImageOptions) -> _Array:
     """The mask without small components, with the largest one only, or without holes. Pixels that touch are connected."""
     ndimage = require("scipy.ndimage", extra="mesh")
     touching = np.ones((3,) * mask.ndim, np.bool_)
-    if largest_component or min_size > 1:
+    if options.largest_component or options.min_size > 1:
         labels, count = ndimage.label(mask, touching)
         sizes = np.bincount(labels.reshape(-1), minlength=count + 1)
         sizes[0] = 0
-        kept = sizes >= min_size
+        kept = sizes >= options.min_size
         kept[0] = False
-        if largest_component and kept.any():
+        if options.largest_component and kept.any():
             kept &= np.arange(count + 1) == np.argmax(sizes)
         mask = kept[labels]
-    return ndimage.binary_fill_holes(mask) if fill_holes else mask
+    return ndimage.binary_fill_holes(mask) if options.fill_holes else mask
 
 
 def _blurred(values: _Array, sigma: float) -> _Array:
@@ -249,8 +286,6 @@ def _blurred(values: _Array, sigma: float) -> _Array:
 
 def _resized(array: _Array, resize: int, dtype: torch.dtype) -> tuple[_Array, Tensor]:
     """Images reduced to so many pixels along the longest side, by averaging; and how much larger pixels are along each axis."""
-    if isinstance(resize, bool) or not isinstance(resize, int) or resize < 1:
-        raise ValueError(f"resize must be a number of pixels, got {resize!r}.")
     factor = max(1.0, max(array.shape[1:]) / resize)
     sizes = [max(1, round(size / factor)) for size in array.shape[1:]]
     ratios = torch.tensor([before / size for size, before in zip(sizes, array.shape[1:], strict=True)], dtype=dtype)
@@ -274,7 +309,6 @@ def as_gray(image: Any, name: str) -> _Array:
 
 
 def _array(image: Any, name: str, invert: bool) -> _Array:
-    check_bool(invert, "invert")
     if isinstance(image, Tensor):
         image = as_numpy(image)
     elif hasattr(image, "getbands"):
@@ -311,32 +345,22 @@ def gray_pages(image: Any, *, background: float) -> list[_Array]:
     return pages
 
 
-def plain_mask(image: _Array, *, threshold: float | None = None, invert: bool = False, **others: Any) -> _Array | None:
-    """The foreground, if :func:`from_image` with these arguments would not look at anything else; it takes less memory."""
-    if image.dtype.kind not in "bu" or any(others.get(name) for name in ("weighted", "blur", "resize")) or image.ndim != 2:
+def plain_mask(image: _Array, options: ImageOptions) -> _Array | None:
+    """The foreground, if :func:`from_image` with these options would not look at anything else; it takes less memory."""
+    if image.dtype.kind not in "bu" or options.weighted or options.blur or options.resize or image.ndim != 2:
         return None
-    return _above(image, _threshold(threshold, weighted=False), invert)
+    return _above(image, options.bound, options.invert)
 
 
-def outline_bytes(
-    image: _Array,
-    *,
-    threshold: float | None = None,
-    weighted: bool = False,
-    outline: Outline = "auto",
-    pixels: Pixels = "cells",
-    resize: int | None = None,
-    invert: bool = False,
-    **others: Any,
-) -> int:
-    """An estimate of the memory in bytes that the simplices of an image take, for arguments of :func:`from_image`."""
-    if isinstance(resize, int):
-        return int(min(image.size, resize**image.ndim)) * PIXEL_BYTES[image.ndim]
+def outline_bytes(image: _Array, options: ImageOptions) -> int:
+    """An estimate of the memory in bytes that the simplices of an image take."""
+    if options.resize is not None:
+        return int(min(image.size, options.resize**image.ndim)) * PIXEL_BYTES[image.ndim]
     if (most := image.size * PIXEL_BYTES[image.ndim]) <= max_bytes():  # of small images nothing is counted
         return most
-    mask = _above(image[None], _threshold(threshold, weighted), invert)[0]
-    squares_or_contours = image.ndim == 2 and not weighted and pixels == "cells"
-    if squares_or_contours or _by_contour(image[None], outline, weighted, pixels):
+    mask = _above(image, options.bound, options.invert)
+    squares_or_contours = image.ndim == 2 and not options.weighted and options.pixels == "cells"
+    if squares_or_contours or options.by_contour(image.shape):
         steps = sum(np.count_nonzero(np.diff(mask, axis=axis)) for axis in range(mask.ndim))
         return int(steps + 2 * sum(mask.shape)) * STEP_BYTES
     return int(np.count_nonzero(mask)) * PIXEL_BYTES[image.ndim]
@@ -354,7 +378,7 @@ def stack_pages(pages: list[_Array]) -> _Array:
 def has_light_corners(image: _Array) -> bool:
     """Whether all corners are foreground at the default threshold: probably dark shapes on a light background."""
     corners = _values(image[[0, 0, -1, -1], [0, -1, 0, -1]], invert=False)
-    return bool((corners > _threshold(None, weighted=False)).all())
+    return bool((corners > ImageOptions().bound).all())
 
 
 def _gray(image: Any, background: float) -> _Array:
@@ -403,23 +427,3 @@ def _above(array: _Array, bound: float, invert: bool) -> _Array:
     for i in range(0, array.size, _BLOCK):
         above[i : i + _BLOCK] = _values(flat[i : i + _BLOCK], invert) > bound
     return above.reshape(array.shape)
-
-
-def _threshold(threshold: float | None, weighted: bool) -> float:
-    if threshold is None:
-        return 0.0 if weighted else 0.5
-    if not isinstance(threshold, SupportsFloat):
-        raise TypeError(f"threshold must be a number, with a decimal point, got {threshold!r}.")
-    if not np.isfinite(threshold):
-        raise ValueError(f"threshold must be finite, got {threshold}.")
-    return float(threshold)
-
-
-def _spacing(spacing: float | Sequence[float], axes: int) -> Tensor:
-    try:
-        steps = torch.as_tensor(spacing, dtype=torch.get_default_dtype())
-    except (TypeError, ValueError):
-        raise TypeError(f"spacing must be a number, with a decimal point, or one for each axis, got {spacing!r}.") from None
-    if steps.shape not in ((), (axes,)) or not bool(((steps > 0) & torch.isfinite(steps)).all()):
-        raise ValueError(f"spacing must be one positive number, or one for each of the {axes} axes, got {spacing!r}.")
-    return steps.expand(axes)

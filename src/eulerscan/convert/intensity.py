@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -14,9 +14,8 @@ from .._validation import as_tensor, check_bool, check_choice, is_finite
 from ..complexes import Complex
 from ..complexes.filtration import Filtration, Values
 from ..complexes.packed import Packed
-from .images import as_gray
+from .images import Pixels, as_gray
 
-Pixels = Literal["cells", "vertices"]
 KEPT_SITES = 1 << 20  # lattices up to this size are kept for the next image of the same shape
 
 
@@ -81,7 +80,7 @@ def _filtration(values: Tensor, pixels: Pixels, superlevel: bool) -> Filtration:
     cells = [level[0] if len(level) == 1 else torch.cat(level, dim=1) for level in levels]
     sites = tuple(side + (not by_vertices) for side in values.shape[1:])
     lattice = _lattice_kept if values.shape[1:].numel() <= KEPT_SITES else _lattice
-    packed = lattice(len(values), sites, torch.get_default_dtype()).map(*[lambda tensor: tensor.to(values.device)] * 2)
+    packed = lattice(len(values), sites, torch.get_default_dtype()).map(lambda tensor: tensor.to(values.device))
     return Filtration(Complex.from_packed(packed), Values(level.reshape(-1) for level in cells))
 
 

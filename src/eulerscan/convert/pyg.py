@@ -5,23 +5,24 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from .._imports import require
-from .._validation import INTEGERS, check_points, positive
+from .._validation import INTEGERS, check_choice, check_points, positive
 from ..complexes import Complex, collate
 from ..complexes.simplices import unique
 from ..directions import uniform
 from ..grid import thresholds
 from ..local import local_ect
 
+Edges = Literal["unique", "as_stored"]
 _LEVELS = (("edge_index", 2), ("face", 3), ("tetra_index", 4))
 
 
-def from_pyg(data: Any, *, edges: Literal["unique", "as_stored"] = "unique") -> Complex:
+def from_pyg(data: Any, *, edges: Edges = "unique") -> Complex:
     """Convert a PyG ``Data`` or ``Batch`` to a :class:`Complex`.
 
     Vertices have the coordinates ``pos``, or ``x`` if there is no ``pos``. Edges are ``edge_index``, triangles ``face``,
@@ -42,8 +43,7 @@ def from_pyg(data: Any, *, edges: Literal["unique", "as_stored"] = "unique") -> 
         >>> from_pyg(data, edges="as_stored").euler_characteristic()
         tensor([-1])
     """
-    if edges not in ("unique", "as_stored"):
-        raise ValueError(f'edges must be "unique" or "as_stored", got {edges!r}.')
+    check_choice(edges, "edges", get_args(Edges))
     if isinstance(data, list | tuple) or any(base.__name__ == "Dataset" for base in type(data).__mro__):
         return collate([from_pyg(item, edges=edges) for item in data])
     points = next((p for p in (getattr(data, "pos", None), getattr(data, "x", None)) if p is not None), None)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils import data
 
-from .._validation import positive
+from .._validation import positive, set_fields
 from ..complexes import Complex, as_complex
 
 Indices = Tensor | Sequence[int] | slice
@@ -54,7 +54,7 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
             raise TypeError(
                 f"name must be a str, got {type(name).__name__}. The order is Dataset(name, shapes, labels, classes)."
             )
-        object.__setattr__(self, "shapes", as_complex(self.shapes))
+        set_fields(self, shapes=as_complex(self.shapes))
         count = self.shapes.num_complexes
         _check_labels(self.labels, count, len(self.classes))
         if len(self.names) not in (0, count):

@@ -214,13 +214,9 @@ def _drawn(complex: Complex, colored: bool) -> dict[str, Tensor]:
 
     Of colored regions in the plane, edges are the outline: a vertex inside changes no curve.
     """
-    levels = dict(zip(complex.rows, complex.simplices, strict=True))
-    none = torch.empty(2, 0, dtype=torch.int64)
-    edges, triangles = levels.get(2, none).long(), levels.get(3, none.new_empty(3, 0)).long()
-    visible = outer_triangles(complex)
+    edges, triangles, visible = complex.of_dim(1), complex.of_dim(2), outer_triangles(complex)
     covered = torch.zeros(len(complex.points), dtype=torch.bool)
-    for level in levels.values():
-        covered[level.flatten().long()] = True
+    covered[complex.packed.simplices.long()] = True
     vertices = torch.arange(len(complex.points))
     if triangles.shape[1]:
         vertices = vertices[~covered]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad, softplus
 
-from .._validation import positive
+from .._validation import positive, set_fields
 from ..complexes import Shape
 from ..functional import ect
 
@@ -65,9 +65,12 @@ class TransformTarget:
             )
         if not self.scale > 0:  # NaN too
             raise ValueError(f"scale must be positive, got {self.scale}.")
-        object.__setattr__(self, "values", values.detach().to(torch.promote_types(values.dtype, torch.float32)))
-        object.__setattr__(self, "thresholds", self.thresholds.detach())
-        object.__setattr__(self, "directions", None if self.directions is None else self.directions.detach())
+        set_fields(
+            self,
+            values=values.detach().to(torch.promote_types(values.dtype, torch.float32)),
+            thresholds=self.thresholds.detach(),
+            directions=None if self.directions is None else self.directions.detach(),
+        )
 
     @classmethod
     def of(cls, shape: Shape, directions: Tensor, thresholds: Tensor, *, scale: float = math.inf) -> TransformTarget:

@@ -186,9 +186,7 @@ def single_complex(shape: Shape, name: str) -> Complex:
         raise ValueError(f"{name} must be one complex, got {complex.num_complexes}. Fit them one at a time.")
     if len(complex.points) == 0:
         raise ValueError(f"{name} must have at least one point, got none.")
-    packed = complex.to(torch.promote_types(complex.points.dtype, torch.float32)).packed
-    weights = None if packed.weights is None else packed.weights.detach()
-    return Complex.from_packed(packed._replace(points=packed.points.detach(), weights=weights))
+    return complex.detach().to(torch.promote_types(complex.points.dtype, torch.float32))
 
 
 def _vertices(complex: Complex) -> Complex:

@@ -116,7 +116,7 @@ def fit_points(
     initial = _initial_points(method, target, objective, generator) if given is None else objective.to_internal(given.points)
     source = Complex(initial) if given is None else given.to(objective.center.dtype)
     learning_rate = (0.02 if source.rows else 0.1) if learning_rate is None else learning_rate
-    laplacian = (0.01 if 3 in source.rows else 0.0) if laplacian is None else laplacian
+    laplacian = (0.01 if source.of_dim(2).numel() else 0.0) if laplacian is None else laplacian
     regularized = bool(laplacian or edge_length or extra_loss)
     restarts = positive((10 if source.rows and not regularized else 1) if restarts is None else restarts, "restarts")
     options = DescentOptions(steps, learning_rate, optimizer, tolerance)

@@ -100,8 +100,8 @@ def _check_member(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> No
 
 def _check_points(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
     if dtype.kind not in "biuf":
-        raise ValueError(f"points must be numbers, got an array of {dtype}.")
+        raise ValueError(f"{name} must be numbers, got an array of {dtype}.")
     if len(shape) != 2 or shape[1] == 0:
-        raise ValueError(f"points must have shape [V, dim], got {list(shape)}.")
+        raise ValueError(f"{name} must have shape [V, dim], got {list(shape)}.")
     if not shape[0]:
         raise ValueError("file holds no points.")

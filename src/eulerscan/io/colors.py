@@ -61,23 +61,22 @@ def write_colored(
     if values.shape != (len(complex.points),):
         raise ValueError(f"values must have shape [{len(complex.points)}], one per vertex, got {list(values.shape)}.")
     points = np.pad(as_numpy(complex.points), [(0, 0), (0, 3 - complex.dim)])
-    triangles = next((s for s in complex.simplices if len(s) == 3 and s.numel()), None)
-    if triangles is None and extension != ".ply":
+    triangles = complex.of_dim(2).T.cpu().numpy()
+    if not len(triangles) and extension != ".ply":
         raise ValueError(f"complex must have triangles for {extension} files. Write graphs and point clouds as .ply.")
     colors = vertex_colors(values, low, high)
     with replacing(path) as partial, partial.open("wb") as file:
         if extension == ".ply":
             properties = {"value": values, **attributes}
-            file.write(_ply(points, colors, None if triangles is None else triangles.T.cpu().numpy(), properties))
+            file.write(_ply(points, colors, triangles, properties))
         else:
             trimesh = require("trimesh", extra="mesh")
-            assert triangles is not None
-            mesh = trimesh.Trimesh(points, triangles.T.cpu().numpy(), vertex_colors=colors, process=False)
+            mesh = trimesh.Trimesh(points, triangles, vertex_colors=colors, process=False)
             content = mesh.export(file_type=extension.removeprefix("."))
             file.write(content.encode() if isinstance(content, str) else bytes(content))
 
 
-def _ply(points: _Array, colors: _Array, triangles: _Array | None, properties: dict[str, Tensor]) -> bytes:
+def _ply(points: _Array, colors: _Array, triangles: _Array, properties: dict[str, Tensor]) -> bytes:
     """Binary PLY, as every mesh viewer reads it."""
     fields = [*((axis, "<f4") for axis in "xyz"), *((color, "u1") for color in ("red", "green", "blue"))]
     rows = np.empty(len(points), dtype=[*fields, *((name, "<f4") for name in properties)])
@@ -88,8 +87,8 @@ def _ply(points: _Array, colors: _Array, triangles: _Array | None, properties: d
     kinds = {"<f4": "float", "u1": "uchar"}
     header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(points)}"]
     header += [f"property {kinds[rows.dtype[name].str.replace('|', '')]} {name}" for name in rows.dtype.names or ()]
-    faces = np.empty(0 if triangles is None else len(triangles), dtype=[("count", "u1"), ("vertices", "<i4", 3)])
-    if triangles is not None:
+    faces = np.empty(len(triangles), dtype=[("count", "u1"), ("vertices", "<i4", 3)])
+    if len(triangles):
         faces["count"], faces["vertices"] = 3, triangles
         header += [f"element face {len(faces)}", "property list uchar int vertex_indices"]
     return "\n".join([*header, "end_header", ""]).encode("ascii") + rows.tobytes() + faces.tobytes()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import io
 import os
 import warnings
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,27 +13,26 @@ import torch
 
 from .._imports import require
 from .._limits import LimitError, check_bytes
-from .._validation import check_bool
 from ..complexes import Complex
-from ..convert.images import from_image, gray_pages, has_light_corners, outline_bytes, plain_mask, stack_pages
+from ..convert.images import ImageOptions, foreground, gray_pages, has_light_corners, outline_bytes, plain_mask, stack_pages
 from .formats import IMAGES, File, load
 
 LARGE = 2**24  # pixels
-IMAGE_OPTIONS = tuple(name for name in inspect.signature(from_image).parameters if name != "image")
+IMAGE_OPTIONS = tuple(field.name for field in fields(ImageOptions))
 
 
-def read_image(file: File, *, invert: bool = False, dtype: torch.dtype | None = None, **options: Any) -> Complex:
+def read_image(file: File, *, dtype: torch.dtype | None = None, **options: Any) -> Complex:
     """The foreground of an image, or of the volume in a multi-page TIFF file. Options as in :func:`from_image`."""
-    check_bool(invert, "invert")
-    image = stack_pages(_pages(file, invert))
-    if image.size > LARGE and (mask := plain_mask(image, invert=invert, **options)) is not None:
+    chosen = ImageOptions(**options)
+    image = stack_pages(_pages(file, chosen.invert))
+    if image.size > LARGE and (mask := plain_mask(image, chosen)) is not None:
         if mask.any():
-            image, invert, options = mask, False, {**options, "threshold": None}
+            image, chosen = mask, replace(chosen, invert=False, threshold=None)
         else:
             image = np.array([[image.min(), image.max()]])  # the error names them
     size = " x ".join(map(str, image.shape))
-    check_bytes(outline_bytes(image, invert=invert, **options), f"the outline of an image of {size} pixels")
-    complex = from_image(image, invert=invert, **options)
+    check_bytes(outline_bytes(image, chosen), f"the outline of an image of {size} pixels")
+    complex = foreground(image, chosen)
     return complex if dtype is None else complex.to(dtype)
 
 

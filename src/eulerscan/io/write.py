@@ -80,7 +80,7 @@ def _check(levels: dict[int, Any], extension: str) -> None:
 
 
 def _check_all_in_triangles(complex: Complex, extension: str) -> None:
-    triangles = next(s for s in complex.simplices if len(s) == 3)
+    triangles = complex.of_dim(2)
     closed = Complex(complex.points, [triangles]).closure()
     if len(triangles.unique()) != len(complex.points) or closed.counts != complex.counts:
         raise ValueError(f"{extension} files hold only triangles: other edges and vertices would be lost. Use .npz.")

@@ -64,7 +64,10 @@ def coefficients(
     rows: Sequence[int],
     dims: Sequence[int] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Heights and coefficients ``[V, T]`` of the vertices: how much the exact curve of its complex changes at each height."""
+    """Heights and coefficients ``[V, T]`` of the vertices.
+
+    A coefficient is the jump of the exact curve at the height of its vertex.
+    """
     layout = (simplices, offsets, rows, dims)
     if points.is_cpu:
         found: tuple[Tensor, Tensor] = _cpu().coefficients(points, directions, weights, *layout)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from numbers import Real
 from typing import Any
 
 import torch
@@ -103,15 +102,20 @@ class ECTLayer(nn.Module):
         if directions is not None:
             _check_directions(directions, dim)
             num_directions = len(directions)
-        if isinstance(scale, bool) or not isinstance(scale, Real | None):
-            raise TypeError(f"scale must be a number, got {type(scale).__name__}.")
-        scale = scale_of_step(num_thresholds, radius) if scale is None else float(scale)
-        if learn_scale and math.isinf(scale):
-            raise ValueError("scale must be finite with learn_scale=True, got inf.")
         self.dim = dim
         self.config = ECTConfig(
-            num_directions, num_thresholds, radius, scale, variant, derivative, normalize, divide_by, max_dim
+            num_directions=num_directions,
+            num_thresholds=num_thresholds,
+            radius=radius,
+            scale=scale_of_step(num_thresholds, radius) if scale is None else scale,
+            variant=variant,
+            derivative=derivative,
+            normalize=normalize,
+            divide_by=divide_by,
+            max_dim=max_dim,
         )
+        if learn_scale and math.isinf(self.config.scale):
+            raise ValueError("scale must be finite with learn_scale=True, got inf.")
         self.on_sphere = on_sphere
         self.rotate_directions = rotate_directions
         like: dict[str, Any] = {"device": device, "dtype": dtype or torch.get_default_dtype()}
@@ -195,8 +199,7 @@ class ECTLayer(nn.Module):
             return
         if self.config.num_thresholds == 1:  # nothing lies between thresholds
             return
-        if self.config.normalize is not None:
-            points = complex.normalized(self.config.normalize).points
+        points = complex.normalized(self.config.normalize).points
         low, high = self.raw_thresholds.aminmax()
         heights = points[:: -(-len(points) // SAMPLED)] @ directions.to(points).T
         share = float(((low <= heights) & (heights <= high)).double().mean())

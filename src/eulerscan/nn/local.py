@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from .._validation import check_choice, positive
 from ..complexes import Shape, as_complex
+from ..complexes.neighborhoods import given_size
 from ..complexes.normalize import Normalize
 from ..local import local_ect
 from .layers import ECTLayer
@@ -74,12 +75,7 @@ class LocalECT(nn.Module):
             positive(value, name)
         if append_directions and projection != "attention":
             raise ValueError(f"append_directions must be False unless projection is 'attention', got {projection!r}.")
-        given: dict[str, Any] = {
-            name: value for name, value in (("hops", hops), ("radius", radius), ("k", k)) if value is not None
-        }
-        if len(given) > 1:
-            raise ValueError(f"Give one of hops, radius and k, got {' and '.join(given)}.")
-        self.size = given or {"hops": 1}
+        self.size = given_size(hops, radius, k) or {"hops": 1}
         self.max_vertices, self.normalize, self.append_directions = max_vertices, normalize, append_directions
         self.projection, self.out_features = projection, out_features
         self.layer = ECTLayer(

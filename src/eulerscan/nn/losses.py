@@ -176,7 +176,7 @@ def laplacian_loss(complex: Complex) -> Tensor:
 
 
 def _edges(complex: Complex) -> tuple[Tensor, Tensor]:
-    if 2 not in complex.rows or complex.simplices[0].shape[1] == 0:
+    tail, head = complex.of_dim(1)
+    if not len(tail):
         raise ValueError(f"complex must have edges, got {complex!r}. complex.closure() adds those of triangles.")
-    tail, head = complex.simplices[0].long()
     return tail, head

@@ -59,7 +59,7 @@ class GNN(nn.Module):
     def forward(self, shape: Shape) -> Tensor:
         """Logits ``[B, num_classes]``."""
         complex = as_complex(shape).normalized("vertices")
-        edges = next((s.long() for s in complex.simplices if len(s) == 2), torch.empty(2, 0, dtype=torch.int64))
+        edges = complex.of_dim(1)
         both = torch.cat([edges, edges.flip(0)], dim=1)
         features = self.body(complex.points, both)
         logits: Tensor = self.head(self.pool(features, complex.batch, complex.num_complexes))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from .._validation import set_fields
 from ..nn.models import MODELS
 from ..training.augmentation import Augmentation
 from ..training.config import ModelConfig, TrainingConfig
@@ -54,7 +55,7 @@ class Run:
 
     def __post_init__(self) -> None:
         if isinstance(self.model, ModelConfig) and self.model.normalize == "unit_ball":  # as in the paper
-            object.__setattr__(self, "model", replace(self.model, normalize="vertices"))
+            set_fields(self, model=replace(self.model, normalize="vertices"))
 
     @property
     def key(self) -> str:

@@ -21,6 +21,7 @@ from .._progress import progress_bar
 from .._version import __version__
 from ..datasets import Dataset
 from ..nn.models import Ensemble
+from ..nn.models.classifier import count_parameters
 from ..training.config import ModelConfig
 from ..training.loop import Trained, evaluate, train
 from .gnn import GNNConfig
@@ -120,7 +121,7 @@ def _train_and_score(run: Run, config: ModelConfig | GNNConfig, dataset: Dataset
         val_accuracy = 100 * metrics["val"].accuracy if "val" in metrics else None
         scores = metrics["test"].summary("test_") | {"val_accuracy": val_accuracy}
     return {
-        "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
+        "parameters": count_parameters(model),
         **scores,
         "epochs": len(trained[0].history),
         "best_epoch": trained[0].best_epoch,

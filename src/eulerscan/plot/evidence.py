@@ -90,23 +90,21 @@ def _height(shapes: Complex) -> float:
 def draw_values(ax: Any, complex: Complex, values: Tensor, mapping: Any, up: Up, turn: float = 0) -> None:
     """Draw one shape with the colors of the values ``[V]`` of its vertices, in space turned by so many degrees."""
     points, colors = complex.points.numpy(), mapping.to_rgba(values.numpy())[:, :3]
-    levels = {len(s): s.numpy() for s in complex.simplices if s.numel()}
-    if 3 in levels:
-        triangles = levels[3][:, outer_triangles(complex).numpy()].T
-    if 3 in levels and complex.dim == 3:
+    triangles = complex.of_dim(2)[:, outer_triangles(complex)].T.numpy()
+    if len(triangles) and complex.dim == 3:
         corners = points[triangles]
         shaded = colors[triangles].mean(axis=1) * (0.6 + 0.4 * brightness(corners, up, from_behind=turn != 0))
         collection = require("mpl_toolkits.mplot3d.art3d", extra="plot").Poly3DCollection
         ax.add_collection(collection(corners, facecolors=shaded, edgecolors=shaded, linewidths=0.1, rasterized=True))
         ax.auto_scale_xyz(*points.T)
     else:
-        edges, inside = levels.get(2), np.empty(0, dtype=np.int64)
-        if 3 in levels:  # a vertex inside of a region in the plane changes no curve: only its outline has evidence
+        edges, inside = complex.of_dim(1).numpy(), np.empty(0, dtype=np.int64)
+        if len(triangles):  # a vertex inside of a region in the plane changes no curve: only its outline has evidence
             region = require("matplotlib.collections", extra="plot").PolyCollection
             ax.add_collection(region(points[triangles], facecolors=INSIDE, edgecolors=INSIDE, linewidths=0.3, rasterized=True))
             edges = outer_edges(complex).numpy()
             inside = np.setdiff1d(triangles, edges)
-        if edges is not None:
+        if edges.size:
             name, module = (
                 ("Line3DCollection", "mpl_toolkits.mplot3d.art3d")
                 if complex.dim == 3

@@ -70,8 +70,7 @@ def plot_shape(
         ax.view_init(ax.elev, ax.azim, vertical_axis=up)  # type: ignore[attr-defined]
     points = as_numpy(complex.points)
     # Of cells that are not simplices only the listed edges and triangles are drawn.
-    drawn = [s for s, dim in zip(complex.simplices, complex.dims, strict=True) if s.numel() and len(s) == dim + 1]
-    levels = {len(s): s.cpu().numpy() for s in drawn}
+    levels = {len(s): s.cpu().numpy() for s in map(complex.of_dim, (1, 2, 3)) if s.numel()}
     visible = outer_triangles(complex).cpu().numpy()
     if 3 in levels:
         levels[3] = levels[3][:, visible]
@@ -79,9 +78,9 @@ def plot_shape(
     if complex.weights is None:
         _draw_plain(ax, points, levels, color, size, up)
     else:
-        weights = {1: complex.weights[0]} | dict(zip(complex.rows, complex.weights[1:], strict=True))
-        arrays = {rows: as_numpy(values) for rows, values in weights.items()}
-        mappable = _draw_weighted(ax, points, levels, arrays[1], arrays[3][visible] if 3 in levels else None, size)
+        weights = [as_numpy(values) for values in complex.weights]
+        on_triangles = weights[1 + complex.packed.kinds.index((2, 3))][visible] if 3 in levels else None
+        mappable = _draw_weighted(ax, points, levels, weights[0], on_triangles, size)
         if weight_bar:
             ax.figure.colorbar(mappable, ax=ax, label="weight", fraction=0.05)
     ax.set_aspect("equal")

@@ -65,8 +65,7 @@ def assert_rotation_consistent(
         rtol, atol: As in :func:`torch.testing.assert_close`.
     """
     complex = as_complex(shape)
-    normal = torch.randn(complex.dim, complex.dim, generator=generator, dtype=torch.float64)
-    rotation = torch.linalg.qr(normal).Q.to(device=complex.device, dtype=complex.points.dtype)
+    rotation = rotations.random(1, complex.dim, generator)[0].to(complex.points)
     rotated = transform(complex.with_points(complex.points @ rotation.T), directions @ rotation.T)
     _assert_close("transform depends on the rotation", rotated, transform(complex, directions), rtol, atol)
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import rotations
+from .._validation import number, plain, set_fields
 from ..complexes import Complex
 
 
@@ -39,12 +40,9 @@ class Augmentation:
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, value, most in (
-            ("rotate", self.rotate, 180),
-            ("stretch", self.stretch, 1),
-            ("squeeze", self.squeeze, 1),
-            ("jitter", self.jitter, math.inf),
-        ):
+        set_fields(self, **plain(vars(self)))
+        for name, most in (("rotate", 180), ("stretch", 1), ("squeeze", 1), ("jitter", math.inf)):
+            value = number(getattr(self, name), name)
             if not (0 <= value <= most and value < math.inf):
                 raise ValueError(f"{name} must be between 0 and {most}, got {value}.")
 
@@ -76,7 +74,5 @@ def _in_the_first_plane(count: int, dim: int, most: float, generator: torch.Gene
     matrices = torch.eye(dim).repeat(count, 1, 1)
     if dim > 1:
         angle = math.radians(most) * (2 * torch.rand(count, generator=generator) - 1)
-        matrices[:, 0, 0] = matrices[:, 1, 1] = angle.cos()
-        matrices[:, 1, 0] = angle.sin()
-        matrices[:, 0, 1] = -angle.sin()
+        matrices[:, :2, :2] = rotations.in_plane(angle)
     return matrices

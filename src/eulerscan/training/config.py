@@ -18,7 +18,7 @@ import torch
 
 from .. import directions
 from .._storage import replacing
-from .._validation import check_choice, positive
+from .._validation import check_choice, integer, number, plain, positive, positive_number, set_fields
 from .._version import __version__
 from ..complexes import Complex
 from ..complexes.normalize import DivideBy, Normalize
@@ -118,6 +118,9 @@ class ModelConfig:
     cost: float | None = None
     spectrum: bool | None = None
     joint: bool | None = None
+
+    def __post_init__(self) -> None:
+        set_fields(self, **plain(vars(self)))
 
     def check(self) -> None:
         """Raise for options that no data can make valid."""
@@ -238,6 +241,9 @@ class EnsembleConfig:
     model: ClassVar[str] = "ensemble"
     preset: ClassVar[None] = None
 
+    def __post_init__(self) -> None:
+        set_fields(self, **plain(vars(self)))
+
     @property
     def max_dim(self) -> int | None:
         return self.members[0].max_dim
@@ -305,14 +311,13 @@ class TrainingConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "num_points"):
+        set_fields(self, **plain(vars(self)))
+        for name, least in (("epochs", 1), ("batch_size", 1), ("num_points", 1), ("patience", 0), ("seed", 0)):
             if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, positive(value, name))  # an int, which JSON knows
-        for name in ("clip", "weight_decay", "patience", "seed"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be zero or more, got {getattr(self, name)}.")
-        if not 0 < self.learning_rate < math.inf:
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
+                integer(value, name, least=least)
+        for name in ("clip", "weight_decay"):
+            number(getattr(self, name), name, least=0, finite=True)
+        positive_number(self.learning_rate, "learning_rate", finite=True)
         check_choice(self.schedule, "schedule", get_args(Schedule))
         check_choice(self.select_by, "select_by", get_args(SelectBy))
         check_choice(self.balance, "balance", get_args(Balance))
@@ -346,6 +351,9 @@ class RunConfig:
     model: ModelConfig | EnsembleConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     version: str = __version__
+
+    def __post_init__(self) -> None:
+        set_fields(self, **plain(vars(self)))
 
     @classmethod
     def of(

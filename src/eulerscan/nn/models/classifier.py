@@ -22,6 +22,15 @@ class Preset:
     head: Mapping[str, Any] = field(default_factory=dict)
 
 
+def count_parameters(module: nn.Module) -> int:
+    """Number of trainable parameters.
+
+    >>> count_parameters(nn.Linear(3, 2))
+    8
+    """
+    return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
+
+
 class Classifier(nn.Module):
     """A transform, then a head.
 
@@ -61,7 +70,7 @@ class Classifier(nn.Module):
     @property
     def num_parameters(self) -> int:
         """Number of trainable parameters."""
-        return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)
+        return count_parameters(self)
 
     def forward(self, shape: Shape) -> Tensor:
         """Logits ``[B, num_classes]`` of a :class:`Complex` or anything :func:`as_complex` understands."""

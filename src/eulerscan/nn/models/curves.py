@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from ...variants import derivative
 from ..heads import BatchNorm, check_sizes, halved, linear_blocks
 from ..layers import ECTLayer
-from .classifier import Classifier, Preset
+from .classifier import Classifier
 
 KERNEL = 4  # thresholds
 
@@ -37,8 +37,6 @@ class ECTCurves(Classifier):
         >>> model(torch.rand(8, 100, 3)).shape
         torch.Size([8, 40])
     """
-
-    presets: ClassVar[Mapping[str, Preset]] = {}
 
     def __init__(
         self,
@@ -72,7 +70,7 @@ class CurveChannels(nn.Module):
     def forward(self, curves: Tensor) -> Tensor:
         if curves.ndim == 3:
             curves = curves.unsqueeze(1)
-        return torch.cat([curves, curves.diff(dim=-1, prepend=torch.zeros_like(curves[..., :1]))], dim=1)
+        return torch.cat([curves, derivative(curves)], dim=1)
 
 
 class DirectionChannels(nn.Module):

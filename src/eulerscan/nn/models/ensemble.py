@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ...complexes import Shape, as_complex
 from ..layers import ECTLayer
+from .classifier import count_parameters
 
 WORST = 300.0  # cross entropy: the weight of a classifier that is sure of wrong classes is hardly more than zero
 
@@ -65,7 +66,7 @@ class Ensemble(nn.Module):
     @property
     def num_parameters(self) -> int:
         """Number of trainable parameters."""
-        return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)
+        return count_parameters(self)
 
     def forward(self, shape: Shape) -> Tensor:
         """Logits ``[B, num_classes]``."""

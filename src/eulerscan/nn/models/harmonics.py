@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +13,7 @@ from ...directions import quadrature
 from ...harmonics import GUARD, degrees, harmonics, projection
 from ..heads import check_sizes, halved, linear_blocks
 from ..layers import ECTLayer
-from .classifier import Classifier, Preset
+from .classifier import Classifier
 from .curves import KERNEL, CurveChannels
 
 MOMENTUM = 0.1
@@ -50,8 +49,6 @@ class ECTHarmonics(Classifier):
         >>> model(torch.rand(8, 100, 3)).shape
         torch.Size([8, 40])
     """
-
-    presets: ClassVar[Mapping[str, Preset]] = {}
 
     def __init__(
         self,

@@ -46,6 +46,8 @@ class ECTSVM(Classifier):
         tensor([0, 0])
     """
 
+    head: PairwiseSVM
+
     def __init__(
         self, layer: ECTLayer, num_classes: int, *, cost: float = 10.0, spectrum: bool = False, joint: bool = False
     ) -> None:
@@ -70,7 +72,7 @@ class ECTSVM(Classifier):
     @property
     def num_support(self) -> int:
         """Number of support vectors."""
-        return len(self.head.support)  # type: ignore[arg-type]
+        return len(self.head.support)
 
     def features(self, shape: Shape) -> Tensor:
         """``[B, F]``, not standardized yet: roots with signs, so that a shape of many pieces or holes does not outweigh all.
@@ -109,13 +111,11 @@ class ECTSVM(Classifier):
         Args:
             balanced: Whether errors cost more in rare classes, in inverse proportion to their sizes.
         """
-        assert isinstance(self.head, PairwiseSVM)
         self.head.fit(self.features(shape), labels, self.cost, balanced=balanced)
         return self
 
     def resize(self, num_support: int) -> None:
         """Make room for this many support vectors, to load a state dict."""
-        assert isinstance(self.head, PairwiseSVM)
         self.head.resize(num_support)
 
 
