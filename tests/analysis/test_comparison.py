@@ -313,3 +313,21 @@ def test_groups_that_differ_only_in_case_are_pointed_out():
     groups = ["maple", "oak", "Maple"] * 3
     found = compare(clouds, groups, permutations=9, classification=False, means=False)
     assert "The names of the groups Maple and maple differ only in case: are they the same?" in found.remarks
+
+
+@pytest.mark.parametrize(
+    ("groups", "covariates", "has_dispersion"),
+    [
+        (["before", "after"] * 6, {"age": [3.0] * 6 + [5.0] * 6}, True),  # constant within two specimens
+        (["a"] * 5 + ["c"] + ["b"] * 6, {}, False),  # without the group of one shape, whole blocks
+    ],
+)
+def test_a_test_that_too_few_blocks_allow_is_left_out(groups, covariates, has_dispersion, rng):
+    angles = torch.arange(20) * (2 * math.pi / 20)
+    outlines = [torch.stack([angles.cos(), width * angles.sin()], dim=1) for width in rng.uniform(0.4, 0.9, 12)]
+    options = {"means": False, "classification": False, "progress": False, "permutations": 19}
+    found = compare(from_outline(outlines), groups, strata=["s1"] * 6 + ["s2"] * 6, covariates=covariates, **options)
+    assert 0 < found.permanova.p_value <= 1
+    assert (found.dispersion is not None) == has_dispersion
+    assert "age" not in found.regressions
+    assert any("age is left out" in remark for remark in found.remarks) == bool(covariates)

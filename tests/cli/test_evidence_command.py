@@ -117,3 +117,15 @@ def test_figures_show_the_evidence_beside_its_null(kind):
     titles = [ax.get_title() for ax in picture.axes if ax.get_title()]
     assert [title for title in titles if "behind" not in title] == ["truth", "evidence", "null: permuted labels"]
     assert "chance" in picture.axes[-1].get_xlabel()
+
+
+def test_names_that_become_the_same_in_one_folder_get_a_number(tmp_path):
+    shapes = spheres(8)
+    for i in range(8):
+        path = tmp_path / "shapes" / (f"a/b-{i // 2}.ply" if i % 2 else f"a-b/{i // 2}.ply")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(shapes[i].to(torch.float32), path)
+    output = tmp_path / "out"
+    assert run("evidence", tmp_path / "shapes", "-o", output, "--permutations", "9", "--num-directions", "6", "--quiet") == 0
+    assert len(list(output.glob("*.html"))) == 2
+    assert len({row["shape"] for row in table(output / "vertices.csv")}) == 8

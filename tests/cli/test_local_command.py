@@ -87,3 +87,14 @@ def test_pictures_are_drawn(name, components):
     assert len(draw_local(shape, es.local_ect(shape, *grid, hops=1)).axes) == components
     with pytest.raises(ValueError, match="a row for each"):
         draw_local(shape, torch.rand(3, 1, 4, 4))
+
+
+def test_a_shape_far_from_the_origin_has_the_same_descriptors(mesh, tmp_path):
+    points = es.read(mesh, dtype=torch.float64)
+    far = torch.tensor([500000.0, 4600000.0, 300.0], dtype=torch.float64)
+    write(points.with_points(points.points + far), tmp_path / "far.npz")
+    for path in (mesh, tmp_path / "far.npz"):
+        assert run("local", path, "-o", tmp_path / f"{path.stem}.csv", "--num-directions", "4", "--quiet") == 0
+    near, distant = (np.loadtxt(tmp_path / f"{name}.csv", delimiter=",", skiprows=1) for name in ("mesh", "far"))
+    np.testing.assert_allclose(distant[:, 3:], near[:, 3:], atol=1e-6)
+    np.testing.assert_allclose(distant[:, :3] - far.numpy(), near[:, :3], atol=1e-6)

@@ -65,7 +65,8 @@ class Comparison:
         distances: ``[N, N]``: distances between the transforms.
         sizes: ``[N]``: centroid sizes.
         permanova, energy: Tests of the groups.
-        dispersion: The test of equal spread, without groups of one shape. ``None`` if fewer than two groups remain.
+        dispersion: The test of equal spread, without groups of one shape. ``None`` if fewer than two groups remain, or
+            fewer than three blocks where whole blocks are permuted.
         size: PERMANOVA of the logarithms of the sizes. ``None`` if all are the same.
         pairs: Comparison of every pair of groups.
         regressions: Tests of covariates, by name.
@@ -426,9 +427,10 @@ def _regressions(
             raise ValueError(f"covariates must hold a number for each of {len(matrix)} shapes, got {len(column)} for {name!r}.")
         known = np.flatnonzero(np.isfinite(column))
         count = len(known)
-        if strata is not None and whole:
-            numbers = np.unique([strata[i] for i in known.tolist()], return_inverse=True)[1]
-            count = len(np.unique(numbers))
+        blocks = None if strata is None else [strata[i] for i in known.tolist()]
+        if blocks is not None and (whole or blocks_are_whole(column[known], blocks)):
+            numbers = np.unique(blocks, return_inverse=True)[1]
+            count = len(set(blocks))
             column[known] = (np.bincount(numbers, column[known]) / np.bincount(numbers))[numbers]
         if count < 3 or not np.ptp(column[known]) > 0:
             remarks.append(f"The covariate {name} is left out: it has {count} values, and needs three different ones.")
@@ -437,7 +439,6 @@ def _regressions(
             missing = len(column) - len(known)
             have = "1 shape has no" if missing == 1 else f"{missing} shapes have no"
             remarks.append(f"{have} {name}, and {'is' if missing == 1 else 'are'} left out of its test.")
-        blocks = None if strata is None else [strata[i] for i in known.tolist()]
         part = matrix[known][:, known]
         found[name] = distance_regression(part, column[known], permutations=permutations, strata=blocks, seed=seed)
     return found
@@ -452,6 +453,8 @@ def _dispersion(
         return None
     blocks = None if strata is None else [strata[i] for i in kept]
     own = [labels[i] for i in kept]
+    if blocks is not None and blocks_are_whole(own, blocks) and len(set(blocks)) < 3:
+        return None
     found = permdisp(matrix[kept][:, kept], own, permutations=permutations, strata=blocks, seed=seed)
     everywhere = np.full(len(labels), np.nan)
     everywhere[kept] = found.distances

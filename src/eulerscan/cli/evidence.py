@@ -79,6 +79,8 @@ def evidence(
     found = find_evidence(labeled.shapes, labeled.classes, permutations=permutations, strata=blocks, seed=seed, config=ect)
     short = [file.with_suffix("") if file.suffix.lower() in READABLE else file for file in files]
     names = [file.as_posix().replace("/", "-") for file in (short if len(set(short)) == len(short) else files)]
+    if len(set(names)) < len(names):  # a-b/0 and a/b-0
+        names = [f"{i}-{name}" for i, name in enumerate(names)]
     write_evidence(found, output, names, format=f".{format}")
     if found.shapes.dim in (2, 3):
         up = guess_up(labeled.paths[0])

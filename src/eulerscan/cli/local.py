@@ -74,7 +74,7 @@ def local(
     if hops is radius is k is None:
         hops, k = (2, None) if complex.max_dim else (None, min(NEAREST, max(1, len(complex.points) - 1)))
     grid = (uniform(num_directions, complex.dim).to(complex.points), thresholds(num_thresholds).to(complex.points))
-    transform = local_ect(complex, *grid, hops=hops, radius=radius, k=k, max_vertices=max_vertices)[:, 0]
+    transform = local_ect(complex, *grid, hops=hops, radius=radius, k=k, max_vertices=max_vertices)[:, 0].float()
     written = transform if components is None else pca(transform, components).scores
     with replacing(output) as partial, partial.open("wb") as file:
         if output.suffix.lower() == ".npy":
@@ -84,7 +84,8 @@ def local(
             names = names if components is None else [f"component{i}" for i in range(1, written.shape[1] + 1)]
             axes = ["x", "y", "z"][: complex.dim] if complex.dim <= 3 else [f"x{i}" for i in range(1, complex.dim + 1)]
             table = torch.cat([complex.points, written.flatten(1)], dim=1).numpy()
-            np.savetxt(file, table, fmt="%.7g", delimiter=",", header=",".join([*axes, *names]), comments="")
+            digits = ["%.15g"] * complex.dim + ["%.7g"] * (table.shape[1] - complex.dim)
+            np.savetxt(file, table, fmt=digits, delimiter=",", header=",".join([*axes, *names]), comments="")
     if picture is not None:
         axis = guess_up(shape) if up == "auto" else up
         if picture.suffix.lower() in FIGURES:

@@ -21,6 +21,7 @@ from ..io.images import has_light_background
 from ..io.metadata import join_groups
 from .help import OPTIONAL
 
+DOUBLE = {"dtype": torch.float64}  # of shapes that are read: in float32, those far from the origin would lose their form
 MAX_NAMED = 3  # files that are skipped for the same reason
 
 T = TypeVar("T")
@@ -157,7 +158,7 @@ def find_files(
 def read_one(path: Path, **options: Any) -> Complex:
     """Read a file that must hold a single shape."""
     warn_light_background(path, options)
-    shape = read(path, **options)
+    shape = read(path, **DOUBLE | options)
     if shape.num_complexes > 1:
         example = list_shapes(path).paths[0]
         raise ValueError(f"{path}: file holds {shape.num_complexes} shapes. Name one of them, such as {example}")

@@ -14,7 +14,7 @@ from ..io import Failure, list_shapes, read_all
 from ..plot.figures import FIGURES
 from ..plot.overview import draw_overview
 from ..plot.shapes import guess_up
-from .options import Data, Maybe, Output, Overwrite, Quiet, Shapes, check_output, parse_pairs, print_failures
+from .options import DOUBLE, Data, Maybe, Output, Overwrite, Quiet, Shapes, check_output, parse_pairs, print_failures
 
 MAX_ROWS = 12  # that fit on a page
 
@@ -58,7 +58,7 @@ def plot(
         raise ValueError(f"a figure has 1 to {MAX_ROWS} shapes, one per row, got {len(paths)}.{example}")
     positive(dpi, "--dpi")
     with closing(progress_bar(len(paths), "reading files", hidden=quiet)) as bar:
-        batches, failures = read_all(paths, cache=False, progress=bar, **parse_pairs(data))
+        batches, failures = read_all(paths, cache=False, progress=bar, **DOUBLE | parse_pairs(data))
     shapes_at = {i: batch.complex[n] for batch in batches.values() for n, i in enumerate(batch.positions)}
     found = {paths[i]: shape for i, shape in sorted(shapes_at.items()) if shape.dim in (2, 3)}
     failures = [*listing.path_failures, *failures]
