@@ -149,9 +149,10 @@ class ImageOptions:
     def __post_init__(self) -> None:
         check_choice(self.pixels, "pixels", get_args(Pixels))
         check_choice(self.outline, "outline", get_args(Outline))
-        for name in ("weighted", "filled", "largest_component", "fill_holes", "invert"):
-            if (value := getattr(self, name)) is not None:
-                check_bool(value, name)
+        for name in ("weighted", "largest_component", "fill_holes", "invert"):
+            check_bool(getattr(self, name), name)
+        if self.filled is not None:
+            check_bool(self.filled, "filled")
         threshold = self.threshold
         if threshold is not None:
             if not isinstance(threshold, SupportsFloat):
