@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 import torch
 
 from .. import directions
-from .._storage import replacing
+from .._storage import write_json
 from .._validation import check_choice, integer, number, plain, positive, positive_number, set_fields
 from .._version import __version__
 from ..complexes import Complex
@@ -364,8 +364,7 @@ class RunConfig:
         return cls(source, dataset.shapes.dim, dataset.classes, fingerprint(dataset), shape_dims, model, training)
 
     def write(self, path: Path) -> None:
-        with replacing(path) as partial:
-            partial.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        write_json(path, asdict(self))
 
     @classmethod
     def read(cls, path: Path) -> RunConfig:
