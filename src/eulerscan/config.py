@@ -77,6 +77,11 @@ class ECTConfig:
         return self.normalize in ("unit_ball", "vertices")
 
     @property
+    def is_plain(self) -> bool:
+        """Whether curves are Euler characteristics, exact or smooth: no variant, no derivative, no division."""
+        return self.variant == "ect" and not self.derivative and self.divide_by is None
+
+    @property
     def largest_height(self) -> float:
         """The radius, or its default."""
         if self.radius is None and not self.in_unit_ball:
@@ -156,8 +161,3 @@ class ECTConfig:
             return ECTConfig(**{**values, "scale": float(values["scale"])})
         except (KeyError, TypeError) as error:
             raise ValueError(f"values must be those of ECTConfig.as_dict, got {values!r}.") from error
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether curves are Euler characteristics, exact or smooth: no variant, no derivative, no division."""
-        return self.variant == "ect" and not self.derivative and self.divide_by is None
