@@ -106,7 +106,7 @@ class ECTCNN(Classifier):
 class Images(nn.Module):
     """Transforms as images with a channel for each ring, ``[B, (K,) T, H]`` to ``[B, K rings, T / rings, H]``.
 
-    Channels are last in memory, which halves the time of the head.
+    Channels are last in memory, where convolutions and pooling are faster.
     """
 
     def __init__(self, num_rings: int) -> None:
