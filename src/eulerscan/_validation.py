@@ -19,7 +19,7 @@ INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def integer(n: int, name: str, *, least: int) -> int:
-    """A whole number of Python or NumPy, as an int. A bool is none, though Python says so."""
+    """A whole number of Python or NumPy, as an int. A bool is rejected."""
     try:
         number = operator.index(None if isinstance(n, bool) else n)  # type: ignore[arg-type]
     except TypeError:
@@ -34,8 +34,8 @@ def positive(n: int, name: str) -> int:
     return integer(n, name, least=1)
 
 
-def number(value: float, name: str, *, least: float | None = None, finite: bool = False) -> float:
-    """A real number of Python or NumPy, as a float. A bool is none, though Python says so."""
+def number(value: float | None, name: str, *, least: float | None = None, finite: bool = False) -> float:
+    """A real number of Python or NumPy, as a float. A bool is rejected."""
     if isinstance(value, bool) or not isinstance(value, Real | float | int):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
     if least is not None and not value >= least:  # NaN too
@@ -45,7 +45,7 @@ def number(value: float, name: str, *, least: float | None = None, finite: bool 
     return float(value)
 
 
-def positive_number(value: float, name: str, *, finite: bool = False) -> float:
+def positive_number(value: float | None, name: str, *, finite: bool = False) -> float:
     """A number greater than 0, as a float."""
     found = number(value, name, finite=finite)
     if not found > 0:  # NaN too
@@ -80,12 +80,10 @@ def check_choice(value: object, name: str, choices: Sequence[str], *, optional: 
         raise ValueError(f"{name} must be {'None or ' if optional else ''}one of {', '.join(choices)}, got {value!r}.")
 
 
-def check_radius(radius: float | None, *, optional: bool = False) -> None:
+def check_radius(radius: float | Tensor | None, *, optional: bool = False) -> None:
     """How far out thresholds reach, or ``None`` where that is an option."""
-    if radius is None and optional:
-        return
-    if radius is None or not 0 < radius < math.inf:
-        raise ValueError(f"radius must be positive and finite, got {radius}.")
+    if radius is not None or not optional:
+        positive_number(radius.item() if isinstance(radius, Tensor) else radius, "radius", finite=True)
 
 
 def ascending_error(thresholds: Tensor) -> ValueError:

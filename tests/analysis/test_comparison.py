@@ -331,3 +331,14 @@ def test_a_test_that_too_few_blocks_allow_is_left_out(groups, covariates, has_di
     assert (found.dispersion is not None) == has_dispersion
     assert "age" not in found.regressions
     assert any("age is left out" in remark for remark in found.remarks) == bool(covariates)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_missing_group_is_no_group(missing, rng):
+    groups = [missing, *["a"] * 5, *["b"] * 6]
+    with pytest.raises(ValueError, match="groups must have no missing values, got one for shape 0"):
+        compare(torch.rand(12, 9, 2), groups)
+    with pytest.raises(ValueError, match="groups must have no missing values"):
+        classify({"a": rng.normal(size=(12, 2))}, groups)
+    with pytest.raises(ValueError, match="strata must hold a value for each of 12 shapes, got 6"):
+        classify({"a": rng.normal(size=(12, 2))}, ["a", "b"] * 6, strata=range(6))

@@ -117,3 +117,32 @@ def test_a_binary_file_of_mixed_polygons_that_ends_too_early_is_named(part, tmp_
 def test_what_is_wrong_with_a_header_is_said(elements, rows, text, tmp_path):
     with pytest.raises(ValueError, match=f"a.ply: .*{text}"):
         read(tmp_path, "a.ply", ply(elements, rows))
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        ("0 0 0\n1 0 0\n0 1\n3 0 1 2\n", "the last vertex has 1 z, got 0"),
+        ("0 0 0\n1 0 x\n0 1 0\n3 0 1 2\n", "not a valid PLY file: .*'x'"),
+        ("0 0 0\n1_0 0 0\n0 1 0\n3 0 1 2\n", "not a valid PLY file: .*underscores"),
+        ("0 0 0\n1 0 0\n0 1 0\n-3 0 1 2\n", "the last face has -3 vertices"),
+        ("0 0 0\n1 0 0\n0 1 0\n3 0 1 99999999999999999999\n", "not a valid PLY file"),
+        ("0 0 0\n1 0 0\n0 1 0\n3 0 1 2.5\n", "not a valid PLY file"),
+    ],
+)
+def test_what_is_wrong_with_a_row_is_said(rows, text, tmp_path):
+    with pytest.raises(ValueError, match=f"a.ply: .*{text}"):
+        read(tmp_path, "a.ply", ply(f"element vertex 3\n{XYZ}element face 1\n{LIST}", rows))
+
+
+@pytest.mark.parametrize("line", ["property float x\n", "property list uchar float z\n"])
+@pytest.mark.parametrize("kind", ["ascii", "binary_little_endian"])
+def test_coordinates_are_declared_once_and_are_no_lists(kind, line, tmp_path):
+    elements = f"element vertex 1\nproperty float x\nproperty float y\n{line}"
+    with pytest.raises(ValueError, match=r"a.ply: .*the header declares"):
+        read(tmp_path, "a.ply", ply(elements, "0 0 1 0\n", kind))
+
+
+def test_a_comment_ends_with_its_line_whatever_ends_lines(tmp_path):
+    text = "OFF # a square\r4 1 0\r" + lines([*PYRAMID[:4], [4, 0, 1, 2, 3]]).replace("\n", "\r")
+    assert read(tmp_path, "a.off", text).counts == (4, 5, 2)

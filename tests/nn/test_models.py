@@ -111,7 +111,7 @@ def test_a_circular_head_turns_with_the_shape_until_it_is_flattened(rng):
 def test_without_the_relu_the_published_architecture_remains():
     names = [type(module).__name__ for module in make(ECTCNN, 2, 15, conv_activation=False).head]
     dense = ["Linear", "ReLU", "Linear", "ReLU", "Linear"]
-    assert names == ["Images", "Conv2d", "MaxPool2d", "Conv2d", "MaxPool2d", "Flatten", *dense]
+    assert names == ["RingsToChannels", "Conv2d", "MaxPool2d", "Conv2d", "MaxPool2d", "Flatten", *dense]
 
 
 @pytest.mark.parametrize("model", [ECTCNN, ECTMLP])

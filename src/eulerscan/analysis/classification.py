@@ -13,7 +13,7 @@ import numpy as np
 
 from .._imports import require
 from .._validation import positive
-from .groups import Labels, as_list, numbered
+from .groups import Labels, as_names, numbered
 
 _Array = np.ndarray[Any, Any]
 FeatureSet = tuple[str, ...]
@@ -116,7 +116,8 @@ def classify(
     config_context = require("sklearn", extra="sklearn").config_context
     rows = {name: np.asarray(values, dtype=np.float64).reshape(len(values), -1) for name, values in features.items()}
     candidates = {"all": [tuple(rows)]} if candidates is None else candidates
-    labels, kinds = _by_name(groups, "groups")
+    count = len(groups)
+    labels, kinds = numbered(as_names(groups, count, "groups"), count, "groups")
     sizes = np.bincount(labels)
     for name, values in rows.items():
         if len(values) != len(labels):
@@ -127,7 +128,7 @@ def classify(
             f"{', '.join(f'{kind} with {size}' for kind, size in zip(kinds, sizes, strict=True))}."
         )
     positive(folds, "folds")
-    blocks = None if strata is None else _by_name(strata, "strata")[0]
+    blocks = None if strata is None else numbered(as_names(strata, count, "strata"), count, "strata")[0]
     repeats = num_repeats(len(labels)) if repeats is None else positive(repeats, "repeats")
     splitter = selection.StratifiedKFold if blocks is None else selection.StratifiedGroupKFold
     if blocks is not None and blocks.max() < 2:
@@ -164,12 +165,6 @@ def classify(
     return {
         name: _summary(predicted[i], labels, kinds, folds, accuracies[i], chosen[i], seed) for i, name in enumerate(candidates)
     }
-
-
-def _by_name(values: Labels, argument: str) -> tuple[_Array, list[str]]:
-    """The labels as numbers, and their names."""
-    names = [str(value) for value in as_list(values)]
-    return numbered(names, len(names), argument)
 
 
 def num_folds(folds: int, labels: Sequence[Any] | _Array, strata: Sequence[Any] | _Array | None = None) -> int:

@@ -32,7 +32,7 @@ from .groups import (
     Labels,
     PairTest,
     PermutationTest,
-    as_list,
+    as_names,
     blocks_are_whole,
     distance_regression,
     energy_test,
@@ -207,12 +207,9 @@ def compare(
     positive(permutations, "permutations")
     complex = as_complex(shapes).detach().to("cpu", torch.float64)
     count = complex.num_complexes
-    labels = tuple(map(str, as_list(groups)))
-    known_names = tuple(map(str, range(count))) if names is None else tuple(names)
-    blocks = None if strata is None else tuple(map(str, as_list(strata)))
-    for name, values in (("groups", labels), ("names", known_names), ("strata", blocks)):
-        if values is not None and len(values) != count:
-            raise ValueError(f"{name} must hold a value for each of {count} shapes, got {len(values)}.")
+    labels = as_names(groups, count, "groups")
+    known_names = as_names(range(count) if names is None else names, count, "names")
+    blocks = None if strata is None else as_names(strata, count, "strata")
     remarks: list[str] = []
     sizes = centroid_sizes(complex)
     if bool((sizes <= 0).any()):

@@ -427,15 +427,25 @@ def as_list(values: Labels) -> list[Any]:
 
 def numbered(values: Labels, count: int, name: str) -> tuple[_Array, list[Any]]:
     """The labels as numbers from 0, in sorted order, and their names."""
+    found = _checked_list(values, count, name)
+    kinds = sorted(set(found), key=lambda kind: (str(type(kind)), kind))
+    number = {kind: i for i, kind in enumerate(kinds)}
+    return np.array([number[value] for value in found], dtype=np.int64), kinds
+
+
+def as_names(values: Labels, count: int, name: str) -> tuple[str, ...]:
+    """The labels as text, one for each of ``count`` shapes."""
+    return tuple(map(str, _checked_list(values, count, name)))
+
+
+def _checked_list(values: Labels, count: int, name: str) -> list[Any]:
     found = as_list(values)
     if len(found) != count:
         raise ValueError(f"{name} must hold a value for each of {count} shapes, got {len(found)}.")
     missing = [i for i, value in enumerate(found) if value is None or value != value]
     if missing:
         raise ValueError(f"{name} must have no missing values, got one for shape {missing[0]}.")
-    kinds = sorted(set(found), key=lambda kind: (str(type(kind)), kind))
-    number = {kind: i for i, kind in enumerate(kinds)}
-    return np.array([number[value] for value in found], dtype=np.int64), kinds
+    return found
 
 
 def _shown(values: _Array) -> str:

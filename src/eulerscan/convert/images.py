@@ -155,7 +155,7 @@ class ImageOptions:
             check_bool(self.filled, "filled")
         threshold = self.threshold
         if threshold is not None:
-            if not isinstance(threshold, SupportsFloat):
+            if isinstance(threshold, bool) or not isinstance(threshold, SupportsFloat):
                 raise TypeError(f"threshold must be a number, with a decimal point, got {threshold!r}.")
             threshold = number(float(threshold), "threshold", finite=True)
         set_fields(

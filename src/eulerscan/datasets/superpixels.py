@@ -54,6 +54,7 @@ def nearest_neighbors(positions: Tensor, sizes: Tensor, *, count: int = NUM_NEIG
     Args:
         positions: Points of all clouds, cloud after cloud, ``[V, dim]``.
         sizes: Number of points of each cloud, ``[n]``.
+        count: Number of neighbors.
 
     >>> nearest_neighbors(torch.tensor([[0.0], [1.0], [3.0], [0.0]]), torch.tensor([3, 1]), count=1)
     tensor([[0, 1],
@@ -64,7 +65,10 @@ def nearest_neighbors(positions: Tensor, sizes: Tensor, *, count: int = NUM_NEIG
 
 
 def _nearest_neighbors(positions: _Array, ends: _Array, count: int) -> _Array:
-    """Compiled by numba: :func:`nearest_neighbors` of clouds that end at these rows."""
+    """Compiled by numba: :func:`nearest_neighbors` of clouds that end at these rows.
+
+    A point is inserted into the sorted list of the nearest ones so far; ``adjacent`` marks each edge once.
+    """
     edges = np.empty((2, len(positions) * count), np.int64)
     nearest, distances = np.empty(count, np.int64), np.empty(count, positions.dtype)
     found = start = 0

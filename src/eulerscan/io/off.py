@@ -12,7 +12,7 @@ _HEADER = re.compile(rb"\s*(?:ST)?(?:C|N)*OFF\s*(\d+)\s+(\d+)")
 
 def parse_off(content: bytes) -> Part:
     """The vertices, edges and triangles of an OFF file in text."""
-    text = re.sub(rb"#[^\n]*", b"", content) if b"#" in content else content
+    text = re.sub(rb"#[^\r\n]*", b"", content) if b"#" in content else content
     match = _HEADER.match(text)
     if match is None:
         raise ValueError("not an OFF file in text: it must begin with OFF and the numbers of vertices and faces.")

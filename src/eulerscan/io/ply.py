@@ -16,22 +16,29 @@ from .polygons import check_sizes, numbers, part_of
 
 _Array = np.ndarray[Any, Any]
 _TYPES = {
-    **{"char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1", "short": "i2", "int16": "i2", "ushort": "u2", "uint16": "u2"},
-    **{
-        "int": "i4",
-        "int32": "i4",
-        "uint": "u4",
-        "uint32": "u4",
-        "float": "f4",
-        "float32": "f4",
-        "double": "f8",
-        "float64": "f8",
-    },
+    "char": "i1",
+    "int8": "i1",
+    "uchar": "u1",
+    "uint8": "u1",
+    "short": "i2",
+    "int16": "i2",
+    "ushort": "u2",
+    "uint16": "u2",
+    "int": "i4",
+    "int32": "i4",
+    "uint": "u4",
+    "uint32": "u4",
+    "float": "f4",
+    "float32": "f4",
+    "double": "f8",
+    "float64": "f8",
 }
 _ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
-_NAMES: dict[str, Literal["little", "big"]] = {"<": "little", ">": "big"}
+_BYTE_ORDERS: dict[str, Literal["little", "big"]] = {"<": "little", ">": "big"}
+_INTEGERS = tuple(name for name, type in _TYPES.items() if type[0] != "f")
 _COORDINATES = ("x", "y", "z")
-_USED = (*_COORDINATES, "vertex_indices", "vertex_index", "vertex1", "vertex2")
+_SCALARS = (*_COORDINATES, "vertex1", "vertex2")
+_USED = (*_SCALARS, "vertex_indices", "vertex_index")
 
 
 class Property(NamedTuple):
@@ -57,7 +64,7 @@ class Column(NamedTuple):
 
 
 Table = dict[str, Column]
-_NONE = Column(np.empty(0, np.int64), np.empty(0, np.int64))
+_NO_POLYGONS = Column(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def parse_ply(content: bytes) -> Part:
@@ -70,7 +77,7 @@ def parse_ply(content: bytes) -> Part:
     coordinates = np.stack([vertices[axis].values for axis in _COORDINATES], axis=1).astype(np.float64)
     readers = {"face": _faces, "edge": _edges, "tristrips": _strips}
     polygons = [
-        _NONE,
+        _NO_POLYGONS,
         *(readers[name](tables[name]) for name, element in elements.items() if name in readers and element.num_rows),
     ]
     return part_of(coordinates, np.concatenate([p.sizes for p in polygons]), np.concatenate([p.values for p in polygons]))
@@ -95,6 +102,8 @@ def _parse_header(content: bytes) -> tuple[str, dict[str, Element], int]:
                 raise ValueError("not a valid PLY file: the header must declare every element once, with its number.")
             case ["property", *words]:
                 properties.append(_property(words))
+                if len({property.name for property in properties}) < len(properties):
+                    raise ValueError(f"not a valid PLY file: the header declares a property {properties[-1].name} twice.")
     if order is None:
         raise ValueError(f"not a valid PLY file: its format must be one of {', '.join(_ORDERS)}.")
     return order, elements, end.end()
@@ -102,7 +111,7 @@ def _parse_header(content: bytes) -> tuple[str, dict[str, Element], int]:
 
 def _property(words: list[str]) -> Property:
     match words:
-        case ["list", size, type, name] if size in _TYPES and type in _TYPES and _TYPES[size][0] != "f":
+        case ["list", size, type, name] if name not in _SCALARS and size in _INTEGERS and type in _TYPES:
             return Property(name, _TYPES[type], _TYPES[size])
         case [type, name] if type in _TYPES:
             return Property(name, _TYPES[type])
@@ -117,24 +126,30 @@ def _read_text(body: bytes, elements: dict[str, Element]) -> dict[str, Table]:
         raise ValueError(f"file is truncated: the header declares {declared} lines, got {len(rows)}.")
     tables, begin = {}, 0
     for name, element in elements.items():
-        tables[name] = _read_lines(rows[begin : begin + element.num_rows], element.properties)
+        try:
+            tables[name] = _read_lines(rows[begin : begin + element.num_rows], element.properties, name)
+        except (OverflowError, ValueError) as error:
+            raise ValueError(f"not a valid PLY file: {error}") from None
         begin += element.num_rows
     return tables
 
 
-def _read_lines(rows: list[list[bytes]], properties: list[Property]) -> Table:
+def _read_lines(rows: list[list[bytes]], properties: list[Property], name: str) -> Table:
     table, places = {}, [0] * len(rows)  # of the next word in each row
+    one = [1] * len(rows)
     for property in properties:
-        counts = [1] * len(rows)
+        check_sizes(one, [len(row) - at for row, at in zip(rows, places, strict=True)], name, property.name)
+        counts = one
         if property.size_type is not None:
-            counts = numbers(int, (b"".join(row[at : at + 1]) for row, at in zip(rows, places, strict=True))).tolist()
+            counts = numbers(int, (row[at] for row, at in zip(rows, places, strict=True))).tolist()
             places = [at + 1 for at in places]
-        check_sizes(counts, [len(row) - at for row, at in zip(rows, places, strict=True)])
+            values = "vertices" if name == "face" else property.name
+            check_sizes(counts, [len(row) - at for row, at in zip(rows, places, strict=True)], name, values)
         ends = [at + count for at, count in zip(places, counts, strict=True)]
         if property.name in _USED:
             words = [word for row, at, end in zip(rows, places, ends, strict=True) for word in row[at:end]]
-            values = numbers(float if property.name in _COORDINATES else int, words)
-            table[property.name] = Column(values, np.array(counts, np.int64))
+            found = numbers(float if property.name in _COORDINATES else int, words)
+            table[property.name] = Column(found, np.array(counts, np.int64))
         places = ends
     return table
 
@@ -178,7 +193,7 @@ def _read_rows(content: bytes, begin: int, element: Element, order: str) -> tupl
             size = 1
             if property.size_type is not None:
                 width = int(property.size_type[1])
-                size = int.from_bytes(content[begin : begin + width], _NAMES[order], signed=property.size_type[0] == "i")
+                size = int.from_bytes(content[begin : begin + width], _BYTE_ORDERS[order], signed=property.size_type[0] == "i")
                 begin += width
             end = begin + size * int(property.type[1])
             if size < 0 or end > len(content):

@@ -48,13 +48,13 @@ def numbers(type: type[int] | type[float], words: Iterable[bytes]) -> _Array:
     """Numbers in text."""
     words = list(words)
     if b"_" in b" ".join(words):
-        raise ValueError("Python accepts 1_0 as a number, the format does not")
+        raise ValueError("numbers must not have underscores.")  # Python accepts 1_0
     return np.fromiter(map(type, words), np.int64 if type is int else np.float64, len(words))
 
 
-def check_sizes(sizes: list[int], found: list[int]) -> None:
-    """Raise if a face has fewer vertices than it says."""
+def check_sizes(sizes: list[int], found: list[int], what: str = "face", values: str = "vertices") -> None:
+    """Raise if a row of the file, such as a face, has fewer values, such as vertices, than it says."""
     for i, (size, count) in enumerate(zip(sizes, found, strict=True)):
-        if count < size:
-            face = "the last face" if i == len(sizes) - 1 else f"face {i}"
-            raise ValueError(f"file is truncated: {face} has {size} vertices, got {count}.")
+        if not 0 <= size <= count:
+            row = f"the last {what}" if i == len(sizes) - 1 else f"{what} {i}"
+            raise ValueError(f"file is truncated: {row} has {size} {values}, got {count}.")

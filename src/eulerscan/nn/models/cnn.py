@@ -38,7 +38,7 @@ class ECTCNN(Classifier):
         batch_norm: Whether batch normalization follows each convolution and hidden layer. The paper has none.
         circular: Whether to pad the axis of directions circularly.
         num_rings: Number of rings that the directions form, each padded circularly; it divides the number of directions.
-        conv_activation: Whether a ReLU follows each convolution. The published code had none.
+        conv_activation: Whether a ReLU follows each convolution and its pooling. The published code had none.
 
     Example:
         >>> ECTCNN.from_preset("4k", dim=2, num_classes=15).num_parameters
@@ -65,10 +65,10 @@ class ECTCNN(Classifier):
         conv_activation: bool = True,
     ) -> None:
         check_sizes(channels=channels, hidden=hidden)
-        grid, count = layer.config, 1 if num_rings is None else num_rings
-        check_rings(count, grid.num_directions)
-        per_ring, width = grid.num_directions // count, grid.num_thresholds
-        layers: list[nn.Module] = [Images(count)]
+        config, count = layer.config, 1 if num_rings is None else num_rings
+        check_rings(count, config.num_directions)
+        per_ring, width = config.num_directions // count, config.num_thresholds
+        layers: list[nn.Module] = [RingsToChannels(count)]
         height = per_ring
         for before, after in itertools.pairwise((count * layer.num_channels, *channels)):
             if circular or num_rings is not None:
@@ -77,12 +77,12 @@ class ECTCNN(Classifier):
             layers.append(nn.Conv2d(before, after, 3))
             layers += [nn.BatchNorm2d(after)] if batch_norm else []
             layers.append(nn.MaxPool2d(2))
-            layers += [nn.ReLU()] if conv_activation else []  # after the maximum it gives the same in a quarter of the time
+            layers += [nn.ReLU()] if conv_activation else []  # max(relu(x)) = relu(max(x)), of a quarter of the entries
             height, width = (height - 2) // 2, (width - 2) // 2
         if height < 1 or width < 1:
             raise ValueError(
                 f"layer must have more directions{' a ring' if count > 1 else ''} and thresholds for {len(channels)} "
-                f"convolutions, got {per_ring} and {grid.num_thresholds}. {3 * 2 ** len(channels) - 2} of each suffice."
+                f"convolutions, got {per_ring} and {config.num_thresholds}. {3 * 2 ** len(channels) - 2} of each suffice."
             )
         sizes = (channels[-1] * height * width, *hidden)
         blocks = linear_blocks(sizes, dropout, batch_norm)
@@ -103,7 +103,7 @@ class ECTCNN(Classifier):
         )
 
 
-class Images(nn.Module):
+class RingsToChannels(nn.Module):
     """Transforms as images with a channel for each ring, ``[B, (K,) T, H]`` to ``[B, K rings, T / rings, H]``.
 
     Channels are last in memory, where convolutions and pooling are faster.
@@ -115,6 +115,7 @@ class Images(nn.Module):
 
     def forward(self, curves: Tensor) -> Tensor:
         channels = curves.unflatten(-2, (self.num_rings, -1)).flatten(1, -3).unbind(1)
+        # Not contiguous(memory_format=...), which keeps the strides of a single channel, so that convolutions put it first.
         return torch.stack(channels, dim=-1).movedim(-1, 1)
 
     def extra_repr(self) -> str:
