@@ -221,3 +221,10 @@ def test_the_pair_of_two_groups_has_the_p_value_of_permanova(strata):
     assert 0.005 < whole.p_value < 0.995
     assert pair.test.p_value == pair.q_value == whole.p_value
     np.testing.assert_array_equal(pair.test.null, whole.null)
+
+
+def test_a_p_value_is_never_below_the_smallest_possible():
+    places = np.array([0.0, 0.1, 0.2, 9.0, 9.1, 9.2])
+    for seed in range(20):
+        test = permanova(np.abs(places[:, None] - places), list("aaabbb"), permutations=99, seed=seed)
+        assert test.p_value >= test.smallest_p_value == pytest.approx(0.1)

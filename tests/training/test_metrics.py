@@ -22,7 +22,7 @@ def test_scores_equal_those_of_scikit_learn(seed):
 def test_the_interval_of_a_share_stays_between_0_and_1():
     for count, share in itertools.product(range(1, 200), (0.0, 1.0)):
         low, high = wilson(share, count)
-        assert 0 <= low < high <= 1
+        assert 0 <= low <= share <= high <= 1
 
 
 def test_classes_that_never_occur_count_for_nothing():

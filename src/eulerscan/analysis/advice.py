@@ -149,7 +149,7 @@ def _choose_normalize(complex: Complex, labels: Sequence[str] | None) -> tuple[N
             "If size is informative, use center; if position is too, use None."
         )
     if largest > 1.05 * smallest:
-        return "unit_ball", f"The {found}: in the unit ball only form counts. If size is informative, use None."
+        return "unit_ball", f"The {found}: in the unit ball only form counts. If size is informative, use center."
     if abs(largest - 1) < 0.05:
         return None, f"All shapes are centered and {found}: they are in the unit ball already."
     return (

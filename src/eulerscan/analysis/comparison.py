@@ -52,7 +52,7 @@ CONFIG = ECTConfig(num_directions=48, num_thresholds=48)
 MAX_MEANS = 12  # groups: more do not fit on a page
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """The result of :func:`compare`.
 
@@ -105,6 +105,10 @@ class Comparison:
     strata: tuple[str, ...] | None
     permutations: int
     seed: int
+
+    def __repr__(self) -> str:
+        test = self.permanova
+        return f"Comparison({len(self.groups)} shapes, {len(self.counts)} groups, p_value={test.p_value:.3g}, r2={test.r2:.3g})"
 
     @property
     def counts(self) -> dict[str, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -36,7 +36,7 @@ class PermutationTest:
         omega2: The same without that bias; negative if less is explained than by chance.
         z: Standardized effect size: standard deviations of the logarithm of the statistic above its mean under permutation.
         permutations: Number of permutations.
-        smallest_p_value: The smallest p-value that these shapes and permutations allow, up to the chance of the latter.
+        smallest_p_value: The smallest p-value that these shapes and permutations allow.
         seed: Seed of the permutations.
         null: ``[permutations]``: the statistic under permutation.
     """
@@ -49,7 +49,7 @@ class PermutationTest:
     permutations: int
     smallest_p_value: float
     seed: int
-    null: _Array
+    null: _Array = field(repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """What JSON can hold, without the null distribution."""
@@ -376,14 +376,15 @@ def _test(
     with np.errstate(divide="ignore"):
         statistics = (shares / model) / ((1 - shares) / residual)
     observed, null = float(shares[0]), shares[1:]  # the statistic grows with the share
-    p_value = (1 + int((null >= observed - ROUNDING).sum())) / (1 + len(null))
+    # Where there are few arrangements, chance may draw that of the shapes less often than its share.
+    smallest = arrangement.smallest_p_value
+    p_value = max(smallest, (1 + int((null >= observed - ROUNDING).sum())) / (1 + len(null)))
     logs = np.log(statistics.clip(min=1e-12, max=1e12))
     deviation = float(logs[1:].std())
     z = float(logs[0] - logs[1:].mean()) / deviation if deviation > ROUNDING else 0.0
     error = (1 - observed) / residual
     omega2 = (observed - model * error) / (1 + error)
     statistic = float(statistics[0])
-    smallest = arrangement.smallest_p_value
     return PermutationTest(statistic, p_value, observed, omega2, z, len(null), smallest, seed, statistics[1:])
 
 

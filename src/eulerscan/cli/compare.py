@@ -179,13 +179,15 @@ def _evidence(found: Comparison) -> dict[str, tuple[str, Figure]]:
     kept = [i for i, group in enumerate(found.groups) if counts[group] > 1]
     groups, names = [found.groups[i] for i in kept], [found.names[i] for i in kept]
     strata = None if found.strata is None else [found.strata[i] for i in kept]
-    where = evidence(shapes.select(kept), groups, strata=strata, seed=found.seed)
+    where = evidence(shapes.select(kept), groups, strata=strata, permutations=found.permanova.permutations, seed=found.seed)
     squares, middle = found.distances[kept][:, kept].square(), []
     for group in sorted(set(groups))[:MAX_MEANS]:
         members = [i for i, own in enumerate(groups) if own == group]
         middle.append(members[int(squares[members][:, members].sum(dim=1).argmin())])
     picture = draw_evidence(where, middle, names=names)
     caption = f"Where the groups differ. {MEANING} Right: the same for permuted labels, to compare with."
+    if found.config.in_unit_ball:
+        caption += " In the unit ball, a part that sticks out makes all others smaller; eulerscan evidence keeps the size."
     return {"evidence": (caption, picture)}
 
 

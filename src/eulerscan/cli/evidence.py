@@ -89,7 +89,8 @@ def evidence(
             i = labeled.classes.index(group)
             if sum(found.shapes[i].counts) <= MAX_SIMPLICES:
                 page = output / f"{names[i]}.html"
-                write_page(found.shapes[i], page, name=names[i], up=up, colors=ColorMap.of_evidence(found, i))
+                config = ECTConfig(180, 128, normalize=ect.normalize)
+                write_page(found.shapes[i], page, name=names[i], config=config, up=up, colors=ColorMap.of_evidence(found, i))
     if not quiet:
         sure = {region.shape for region in found.regions if region.p_value <= 0.05}
         have = "has" if len(sure) == 1 else "have"
@@ -98,5 +99,8 @@ def evidence(
             f"Scores: {MEANING[0].lower()}{MEANING[1:]}"
         )
         if not sure:
-            print("A region stands out in its shape. Where groups differ everywhere there is none: use eulerscan compare.")
+            print(
+                "No region is significant: shapes may be few, outlines coarse, or groups may differ everywhere. The highest "
+                "scores are the best guess; eulerscan compare tests whether groups differ at all."
+            )
     return print_failures(labeled.failures)

@@ -73,7 +73,8 @@ def wilson(share: float, count: int) -> tuple[float, float]:
     z = 1.959964
     center, spread = share + z**2 / (2 * count), z * math.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
     whole = 1 + z**2 / count
-    return max(0.0, (center - spread) / whole), min(1.0, (center + spread) / whole)
+    # The share is inside, and rounding must not say otherwise.
+    return max(0.0, min(share, (center - spread) / whole)), min(1.0, max(share, (center + spread) / whole))
 
 
 def confusion(labels: Tensor, predicted: Tensor, num_classes: int) -> Tensor:
