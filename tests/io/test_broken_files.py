@@ -75,7 +75,7 @@ def test_a_truncated_file_is_named(name, content, part, tmp_path):
         ("a.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 1 3\n", "no triangle with three distinct vertices"),
         ("a.off", "OFF\n3 1 0\n0 0 nan\n1 0 0\n0 1 0\n3 0 1 2\n", "points must be finite"),
         ("a.off", "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 3\n", "faces must hold indices from 0 to 2 .* got 3"),
-        ("a.off", "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n1 0\n", "every face must have at least 2 vertices, got 1"),
+        ("a.off", "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n-1 0\n", "the last face has -1 vertices"),
         ("a.off", "OFF\n3 1 0\n0 0 0\n1 0\n0 1 0\n3 0 1 2\n", "every vertex must have three coordinates"),
         ("a.off", "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 x\n", "not a valid OFF file"),
         ("a.off", "OFF\n3 2 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n", "truncated: 3 vertices and 2 faces need as many lines, got 4"),

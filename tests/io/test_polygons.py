@@ -4,6 +4,7 @@ import struct
 
 import numpy as np
 import pytest
+import trimesh
 
 import eulerscan as es
 
@@ -62,6 +63,21 @@ def test_faces_of_two_vertices_are_edges(name, tmp_path):
     square = read(tmp_path, name, header + rows)
     assert square.counts == (4, 4)
     assert square.euler_characteristic().tolist() == [0]
+
+
+@pytest.mark.parametrize("face", [[0], [1, 4]])
+def test_faces_of_fewer_vertices_are_passed_over(face, tmp_path):
+    assert read(tmp_path, "a.off", "OFF\n5 2 0\n" + lines([*PYRAMID, face, [3, 0, 1, 2]])).counts == (3, 3, 1)
+
+
+@pytest.mark.parametrize("type", ["int64", "uint64", "float16"])
+@pytest.mark.parametrize("encoding", ["ascii", "binary_little_endian"])
+def test_attributes_of_any_type_that_trimesh_writes_are_passed_over(encoding, type, tmp_path):
+    mesh = trimesh.creation.icosphere(1)
+    mesh.vertex_attributes["label"] = np.arange(len(mesh.vertices)).astype(type)
+    mesh.face_attributes["label"] = np.arange(len(mesh.faces)).astype(type)
+    mesh.export(tmp_path / "a.ply", encoding="ascii" if encoding == "ascii" else "binary")
+    assert es.read(tmp_path / "a.ply").counts == (42, 120, 80)
 
 
 def test_edges_beside_faces_are_read(tmp_path):

@@ -101,8 +101,3 @@ def test_an_encoding_goes_in_front_of_a_network_of_pyg():
     logits = network(torch.cat([data.x, encode(data)], dim=1), data.edge_index)
     logits.sum().backward()
     assert encode.layer.weight.grad.any()
-
-
-def test_a_cloud_without_edges_needs_a_radius_or_k():
-    with pytest.raises(ValueError, match="has no edges, so its neighborhoods need a radius, or k"):
-        LocalECT(2)(torch.rand(20, 2))

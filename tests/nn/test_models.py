@@ -278,8 +278,3 @@ def test_rings_have_channels_for_every_dimension(generator):
     convolution = next(layer for layer in model.head if isinstance(layer, torch.nn.Conv2d))
     assert convolution.in_channels == 6
     assert model(torch.rand(5, 30, 3, generator=generator)).shape == (5, 2)
-
-
-def test_an_svm_that_was_not_fitted_says_so():
-    with pytest.raises(RuntimeError, match="not fitted: call fit"):
-        ECTSVM(es.ECTLayer(2, 8, 8), num_classes=3)(torch.rand(4, 9, 2))

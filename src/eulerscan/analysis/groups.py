@@ -423,7 +423,8 @@ def _matrix(distances: Tensor | _Array) -> _Array:
 
 def as_list(values: Labels) -> list[Any]:
     """The labels as objects of Python, whose names are the same whatever held them."""
-    return values.tolist() if isinstance(values, np.ndarray | Tensor) else list(values)
+    listed = values.tolist() if isinstance(values, np.ndarray | Tensor) else values
+    return [value.item() if isinstance(value, Tensor | np.generic) else value for value in listed]
 
 
 def numbered(values: Labels, count: int, name: str) -> tuple[_Array, list[Any]]:

@@ -330,7 +330,7 @@ class Complex:
         """
         check_choice(extend, "extend", get_args(Extend))
         levels: Sequence[Tensor] | None
-        if isinstance(weights, tuple):
+        if isinstance(weights, tuple) and all(entry is None or isinstance(entry, Tensor) for entry in weights):
             levels = check_weights(weights, self.points, self.simplices)
         else:
             weights = check_vertex_weights(weights, self.points)

@@ -60,6 +60,10 @@ def nearest_neighbors(positions: Tensor, sizes: Tensor, *, count: int = NUM_NEIG
     tensor([[0, 1],
             [1, 2]])
     """
+    if int(sizes.sum()) != len(positions) or count < 1:  # the compiled loop does not check its indices
+        raise ValueError(
+            f"sizes must add up to {len(positions)} points, and count must be positive, got {int(sizes.sum())}, {count}."
+        )
     ends = sizes.cumsum(dim=0)
     return torch.from_numpy(compiled(_nearest_neighbors)(positions.numpy(), ends.numpy(), count))
 

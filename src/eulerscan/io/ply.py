@@ -28,6 +28,9 @@ _TYPES = {
     "int32": "i4",
     "uint": "u4",
     "uint32": "u4",
+    "int64": "i8",
+    "uint64": "u8",
+    "float16": "f2",
     "float": "f4",
     "float32": "f4",
     "double": "f8",
@@ -91,8 +94,8 @@ def _parse_header(content: bytes) -> tuple[str, dict[str, Element], int]:
         raise ValueError("not a PLY file, or truncated: the header has no end.")
     order, elements = None, dict[str, Element]()
     properties: list[Property] = []  # of the last element
-    for line in content[: end.start()].decode("ascii", "replace").splitlines():
-        match line.split():
+    for line in re.split(newline, content[: end.start()]):
+        match line.decode("ascii", "replace").split():
             case ["format", name, *_]:
                 order = _ORDERS.get(name)
             case ["element", name, count] if count.isdecimal() and name not in elements:

@@ -13,7 +13,7 @@ _Array = np.ndarray[Any, Any]
 
 
 def part_of(vertices: _Array, sizes: _Array, corners: _Array) -> Part:
-    """A geometry of polygons: those of two vertices are edges, larger ones become triangles, like a fan.
+    """A geometry of polygons: those of two vertices are edges, larger ones become triangles, like a fan; others are dropped.
 
     Args:
         vertices: Coordinates ``[V, 3]``.
@@ -25,8 +25,6 @@ def part_of(vertices: _Array, sizes: _Array, corners: _Array) -> Part:
            [1, 2],
            [2, 3]])
     """
-    if len(sizes) and sizes.min() < 2:
-        raise ValueError(f"every face must have at least 2 vertices, got {sizes.min()}.")
     bad = corners[(corners < 0) | (corners >= len(vertices))]
     if len(bad):
         raise ValueError(
@@ -34,7 +32,7 @@ def part_of(vertices: _Array, sizes: _Array, corners: _Array) -> Part:
         )
     starts = np.cumsum(sizes) - sizes
     edges, triangles = [np.empty((2, 0), np.int64)], [np.empty((3, 0), np.int64)]
-    for size in np.unique(sizes).tolist():
+    for size in np.unique(sizes[sizes > 1]).tolist():
         polygons = corners[starts[sizes == size] + np.arange(size)[:, None]].astype(np.int64)  # [size, n]
         if size == 2:
             edges.append(polygons)

@@ -75,13 +75,13 @@ class LocalECT(nn.Module):
             positive(value, name)
         if append_directions and projection != "attention":
             raise ValueError(f"append_directions must be False unless projection is 'attention', got {projection!r}.")
-        self.size = given_size(hops, radius, k)
+        self.size = given_size(hops, radius, k) or {"hops": 1}
         self.max_vertices, self.normalize, self.append_directions = max_vertices, normalize, append_directions
         self.projection, self.out_features = projection, out_features
         self.layer = ECTLayer(
             dim, num_directions, num_thresholds, scale=scale, directions=directions, learn_directions=learn_directions
         )
-        sizes = next(iter(self.size.values()), 1)
+        ((_, sizes),) = self.size.items()
         self.num_sizes = len(sizes) if isinstance(sizes, Sequence) else 1
         curves, thresholds = len(self.layer.directions), num_thresholds
         width = self.num_sizes * thresholds + (dim if append_directions else 0)

@@ -313,8 +313,8 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         set_fields(self, **plain(vars(self)))
         for name, least in (("epochs", 1), ("batch_size", 1), ("num_points", 1), ("patience", 0), ("seed", 0)):
-            if (value := getattr(self, name)) is not None:
-                integer(value, name, least=least)
+            if name != "num_points" or self.num_points is not None:
+                integer(getattr(self, name), name, least=least)
         for name in ("clip", "weight_decay"):
             number(getattr(self, name), name, least=0, finite=True)
         positive_number(self.learning_rate, "learning_rate", finite=True)

@@ -187,8 +187,6 @@ class PairwiseSVM(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Votes ``[B, num_classes]`` of the classifiers; their decisions break ties."""
-        if not len(self.support):
-            raise RuntimeError("the SVM is not fitted: call fit, training.train, or load_state_dict.")
         standardized = (features - self.mean) / self.deviation
         single = torch.promote_types(standardized.dtype, torch.float32)  # there are no distances in half precision
         distances = torch.cdist(standardized.to(single), self.support.to(single)).to(standardized)
