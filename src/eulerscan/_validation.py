@@ -82,8 +82,10 @@ def check_choice(value: object, name: str, choices: Sequence[str], *, optional: 
 
 def check_radius(radius: float | Tensor | None, *, optional: bool = False) -> None:
     """How far out thresholds reach, or ``None`` where that is an option."""
-    if radius is not None or not optional:
-        positive_number(radius.item() if isinstance(radius, Tensor) else radius, "radius", finite=True)
+    if radius is None and optional:
+        return
+    if not 0 < number(radius.item() if isinstance(radius, Tensor) else radius, "radius") < math.inf:  # NaN too
+        raise ValueError(f"radius must be positive and finite, got {radius}.")
 
 
 def ascending_error(thresholds: Tensor) -> ValueError:

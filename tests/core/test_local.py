@@ -265,7 +265,7 @@ def test_an_empty_shape_has_no_neighborhoods():
         ({"hops": 1.5}, TypeError, "hops must be an int"),
         ({"k": 0}, ValueError, "k must be at least 1"),
         ({"radius": 0.0}, ValueError, "radius must be positive"),
-        ({"radius": math.nan}, ValueError, "radius must be finite"),
+        ({"radius": math.nan}, ValueError, "radius must be positive"),
         ({"hops": 1, "k": 2}, ValueError, "one of hops, radius and k, got hops and k"),
         ({"max_vertices": 0}, ValueError, "max_vertices must be at least 1"),
         ({"nodes": [40]}, IndexError, "nodes must name vertices from 0 to 39, got 40"),
