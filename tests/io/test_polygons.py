@@ -138,7 +138,7 @@ def test_what_is_wrong_with_a_header_is_said(elements, rows, text, tmp_path):
 @pytest.mark.parametrize(
     ("rows", "text"),
     [
-        ("0 0 0\n1 0 0\n0 1\n3 0 1 2\n", "the last vertex has 1 z, got 0"),
+        ("0 0 0\n1 0 0\n0 1\n3 0 1 2\n", "the last vertex has 1 value of z, got 0"),
         ("0 0 0\n1 0 x\n0 1 0\n3 0 1 2\n", "not a valid PLY file: .*'x'"),
         ("0 0 0\n1_0 0 0\n0 1 0\n3 0 1 2\n", "not a valid PLY file: .*underscores"),
         ("0 0 0\n1 0 0\n0 1 0\n-3 0 1 2\n", "the last face has -3 vertices"),

@@ -141,7 +141,7 @@ def _read_lines(rows: list[list[bytes]], properties: list[Property], name: str) 
     table, places = {}, [0] * len(rows)  # of the next word in each row
     one = [1] * len(rows)
     for property in properties:
-        check_sizes(one, [len(row) - at for row, at in zip(rows, places, strict=True)], name, property.name)
+        check_sizes(one, [len(row) - at for row, at in zip(rows, places, strict=True)], name, f"value of {property.name}")
         counts = one
         if property.size_type is not None:
             counts = numbers(int, (row[at] for row, at in zip(rows, places, strict=True))).tolist()
