@@ -108,6 +108,11 @@ def test_principal_components_are_those_of_the_singular_values(count):
     assert bool((found.scores.amax(dim=0) >= found.scores.abs().amax(dim=0)).all())
 
 
+def test_components_of_repeated_transforms_have_unit_length():
+    found = pca(torch.rand(3, 8, generator=torch.Generator().manual_seed(0))[[0, 0, 1, 1, 2, 2]])
+    torch.testing.assert_close(found.components @ found.components.T, torch.eye(2))
+
+
 def test_a_single_transform_has_the_score_zero():
     found = pca(torch.rand(1, 2, 4))
     assert found.scores.tolist() == [[0.0]]

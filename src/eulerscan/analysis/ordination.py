@@ -42,8 +42,8 @@ class Ordination:
 def pca(transforms: Tensor, num_components: int = 10) -> Ordination:
     """Principal components of transforms ``[N, ...]``, of shapes or of vertices.
 
-    The sign of an axis makes its largest score positive. There are fewer axes if transforms are fewer or shorter. A single
-    transform has one axis, and the score 0.
+    The sign of an axis makes its largest score positive. There are fewer axes if the transforms span fewer dimensions, but
+    at least one.
 
     Example:
         >>> found = pca(torch.tensor([[0.0, 1.0], [1.0, 1.0], [5.0, 1.0]]), 1)
@@ -58,9 +58,10 @@ def pca(transforms: Tensor, num_components: int = 10) -> Ordination:
     rows = rows - mean
     few = len(rows) < rows.shape[1]  # the smaller matrix of inner products has the same eigenvalues
     values, vectors = torch.linalg.eigh(rows @ rows.T if few else rows.T @ rows)
-    kept = min(num_components, max(1, len(rows) - 1), rows.shape[1])
-    values, vectors = values.flip(0).clamp(min=0), vectors.flip(1)[:, :kept]
-    total, values = values.sum(), values[:kept]
+    values, vectors = values.flip(0).clamp(min=0), vectors.flip(1)
+    rank = int((values > values[0] * len(values) * torch.finfo(values.dtype).eps).sum())
+    kept = max(1, min(num_components, rank))
+    total, values, vectors = values.sum(), values[:kept], vectors[:, :kept]
     lengths = values.sqrt()
     scores = vectors * lengths if few else rows @ vectors
     components = (vectors.T @ rows) / torch.where(lengths > 0, lengths, 1.0)[:, None] if few else vectors.T

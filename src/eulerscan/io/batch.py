@@ -14,7 +14,7 @@ import torch
 from ..complexes import Complex, collate
 from ..complexes.packed import Packed, pack, take
 from ..complexes.simplices import faces, unique
-from ..convert.trimesh import first_duplicates
+from ..convert.geometry import first_duplicates
 from .formats import load
 from .mesh import Mesh, decode_triangles, parse_mesh
 from .read import parse, read
@@ -94,7 +94,7 @@ def read_many(paths: Sequence[str | os.PathLike[str]], **options: Any) -> tuple[
 def _assemble_all(
     meshes: dict[int, Mesh], triangles: dict[Any, _Array], *, merge: bool = True, dtype: torch.dtype | None = None
 ) -> Batch | None:
-    """Join meshes to one batch, each as by :func:`~eulerscan.convert.trimesh.assemble`. Invalid ones are left out."""
+    """Join meshes to one batch, each as by :func:`~eulerscan.convert.geometry.assemble`. Invalid ones are left out."""
     points = np.concatenate([mesh.vertices for mesh in meshes.values()], dtype=np.float64)
     coordinates = torch.from_numpy(points).to(dtype or torch.get_default_dtype())
     if not bool(torch.isfinite(coordinates).all()):

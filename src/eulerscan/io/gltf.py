@@ -18,7 +18,7 @@ import torch
 
 from .._limits import LimitError, check_bytes
 from ..complexes import Complex
-from ..convert.trimesh import Part, assemble
+from ..convert.geometry import Geometry, assemble
 from .formats import File, read_regular
 from .tables import shorten
 
@@ -33,18 +33,18 @@ _POINTS, _LINES, _LINE_LOOP, _LINE_STRIP, _TRIANGLES, _STRIP, _FAN = range(7)
 def read_gltf(file: File, *, merge: bool = True, dtype: torch.dtype | None = None) -> Complex:
     """All meshes, lines and points of the scene, in place. Textures, normals and colors are not read."""
     try:
-        parts = _parts(file)
+        geometries = _geometries(file)
     except Exception as error:  # the header may hold anything
         if type(error) in (ValueError, LimitError):
             raise
         format = file.format.upper()
         raise ValueError(f"not a valid {format} file: truncated, corrupted, or in another format.") from error
-    if not any(len(part.vertices) for part in parts):
+    if not any(len(geometry.vertices) for geometry in geometries):
         raise ValueError(f"file holds no vertices: empty, truncated, or not a {file.format.upper()} file.")
-    return assemble(parts, merge=merge, dtype=dtype)
+    return assemble(geometries, merge=merge, dtype=dtype)
 
 
-def _parts(file: File) -> list[Part]:
+def _geometries(file: File) -> list[Geometry]:
     """The primitives of the scene, each at all nodes that show it."""
     tree, binary = _chunks(file.content) if file.format == "glb" else (json.loads(file.content), None)
     matrices: dict[int, list[_Array]] = {}
@@ -62,12 +62,14 @@ def _parts(file: File) -> list[Part]:
     ]
 
 
-def _placed(part: Part, matrices: _Array) -> Part:
+def _placed(geometry: Geometry, matrices: _Array) -> Geometry:
     """A geometry at several places, given by matrices ``[n, 4, 4]``."""
-    vertices = part.vertices @ matrices[:, :3, :3].transpose(0, 2, 1) + matrices[:, None, :3, 3]
-    first = len(part.vertices) * np.arange(len(matrices))[:, None]
-    edges, triangles = ((columns[:, None] + first).reshape(len(columns), -1) for columns in (part.edges, part.triangles))
-    return Part(vertices.reshape(-1, 3), edges, triangles)
+    vertices = geometry.vertices @ matrices[:, :3, :3].transpose(0, 2, 1) + matrices[:, None, :3, 3]
+    first = len(geometry.vertices) * np.arange(len(matrices))[:, None]
+    edges, triangles = (
+        (columns[:, None] + first).reshape(len(columns), -1) for columns in (geometry.edges, geometry.triangles)
+    )
+    return Geometry(vertices.reshape(-1, 3), edges, triangles)
 
 
 def _chunks(content: bytes) -> tuple[_Tree, bytes]:
@@ -130,7 +132,7 @@ def _bytes(tree: _Tree, primitives: list[_Tree]) -> int:
     return 1000 * len(primitives) + sum(10 * 3 * 8 * int(tree["accessors"][index]["count"]) for index in used)
 
 
-def _primitive(tree: _Tree, buffers: _Buffers, primitive: _Tree) -> Part:
+def _primitive(tree: _Tree, buffers: _Buffers, primitive: _Tree) -> Geometry:
     """The vertices of a primitive, and its edges or triangles."""
     if "KHR_draco_mesh_compression" in primitive.get("extensions", {}):
         raise ValueError("Draco compression is not supported. Export the file without it.")
@@ -154,7 +156,7 @@ def _primitive(tree: _Tree, buffers: _Buffers, primitive: _Tree) -> Part:
         triangles = np.stack([order[:1].repeat(max(0, len(order) - 2)), order[1:-1], order[2:]])
     elif mode != _POINTS:
         raise ValueError(f"mode of a primitive must be 0 to 6, got {mode}.")
-    return Part(vertices, edges[:, edges[0] != edges[1]], triangles)
+    return Geometry(vertices, edges[:, edges[0] != edges[1]], triangles)
 
 
 def _array(tree: _Tree, buffers: _Buffers, index: int, columns: int) -> _Array:

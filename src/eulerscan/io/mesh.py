@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ..complexes import Complex
-from ..convert.trimesh import Part, assemble
+from ..convert.geometry import Geometry, assemble
 from .formats import File
 from .obj import parse_obj
 from .off import parse_off
@@ -38,10 +38,10 @@ def read_mesh(file: File, *, merge: bool = True, dtype: torch.dtype | None = Non
     mesh = parse_mesh(file) if file.format in _TRIANGLE_PARSERS else None
     triangles = None if mesh is None else decode_triangles(*mesh.connectivity)
     if mesh is None or triangles is None:
-        part = _PARSERS[file.format](file.content)
+        geometry = _PARSERS[file.format](file.content)
     else:
-        part = Part(mesh.vertices, np.empty((2, 0), np.int64), triangles)
-    return assemble([part], merge=merge, dtype=dtype)
+        geometry = Geometry(mesh.vertices, np.empty((2, 0), np.int64), triangles)
+    return assemble([geometry], merge=merge, dtype=dtype)
 
 
 class Mesh(NamedTuple):
@@ -64,12 +64,12 @@ def parse_mesh(file: File) -> Mesh | None:
     try:
         if file.format in _TRIANGLE_PARSERS:
             return _TRIANGLE_PARSERS[file.format](file.content)
-        part = _PARSERS[file.format](file.content)
+        geometry = _PARSERS[file.format](file.content)
     except Exception:  # reported by the general reader
         return None
-    if part.edges.size:
+    if geometry.edges.size:
         return None
-    return Mesh(part.vertices, np.ascontiguousarray(part.triangles.T, np.int64).tobytes(), _INT64)
+    return Mesh(geometry.vertices, np.ascontiguousarray(geometry.triangles.T, np.int64).tobytes(), _INT64)
 
 
 def decode_triangles(num_vertices: int, triangles: bytes, layout: np.dtype[Any]) -> _Array | None:
@@ -126,7 +126,7 @@ def _parse_ply_header(header: bytes) -> tuple[np.dtype[Any], int, int]:
     return layout, int(match["vertices"]), int(match["faces"])
 
 
-def _parse_stl(content: bytes) -> Part:
+def _parse_stl(content: bytes) -> Geometry:
     count = int.from_bytes(content[80:84], "little")
     if len(content) == 84 + 50 * count:
         vertices = np.frombuffer(content, _STL_FACE, count, 84)["corners"].reshape(-1, 3)
@@ -134,7 +134,7 @@ def _parse_stl(content: bytes) -> Part:
         vertices = _parse_stl_text(content)
     if not len(vertices):
         raise ValueError("file holds no vertices: empty, truncated, or not an STL file.")
-    return Part(vertices, np.empty((2, 0), np.int64), np.arange(len(vertices)).reshape(-1, 3).T)
+    return Geometry(vertices, np.empty((2, 0), np.int64), np.arange(len(vertices)).reshape(-1, 3).T)
 
 
 def _parse_stl_text(content: bytes) -> _Array:
@@ -151,6 +151,6 @@ def _parse_stl_text(content: bytes) -> _Array:
         raise ValueError("not a valid STL file: every vertex must have three coordinates.") from None
 
 
-_PARSERS: dict[str, Callable[[bytes], Part]] = {"obj": parse_obj, "off": parse_off, "ply": parse_ply, "stl": _parse_stl}
+_PARSERS: dict[str, Callable[[bytes], Geometry]] = {"obj": parse_obj, "off": parse_off, "ply": parse_ply, "stl": _parse_stl}
 # Many times faster for small files than the general parsers.
 _TRIANGLE_PARSERS: dict[str, Callable[[bytes], Mesh]] = {"off": _off_triangles, "ply": _ply_triangles}

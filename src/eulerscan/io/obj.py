@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ..convert.trimesh import Part
-from .polygons import numbers, part_of
+from ..convert.geometry import Geometry
+from .polygons import geometry_of, numbers
 
 _Array = np.ndarray[Any, Any]
 _Rows = tuple[list[int], list[bytes]]  # numbers of lines, and what follows their keyword
 
 
-def parse_obj(content: bytes) -> Part:
+def parse_obj(content: bytes) -> Geometry:
     """The vertices, edges and triangles of an OBJ file."""
     content = content.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\0" in content:
@@ -40,7 +40,7 @@ def parse_obj(content: bytes) -> Part:
     polygons = [*_elements(found[b"f"], starts, "face", 3), *edges]
     sizes = [np.full(len(p), p.shape[1]) for p in polygons]
     none = np.empty(0, np.int64)
-    return part_of(vertices, np.concatenate([none, *sizes]), np.concatenate([none, *(p.reshape(-1) for p in polygons)]))
+    return geometry_of(vertices, np.concatenate([none, *sizes]), np.concatenate([none, *(p.reshape(-1) for p in polygons)]))
 
 
 def _vertices(rows: _Rows) -> tuple[_Array, _Array]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from ..convert.trimesh import Part
-from .polygons import check_sizes, numbers, part_of
+from ..convert.geometry import Geometry
+from .polygons import check_sizes, geometry_of, numbers
 
 _HEADER = re.compile(rb"\s*(?:ST)?(?:C|N)*OFF\s*(\d+)\s+(\d+)")
 
 
-def parse_off(content: bytes) -> Part:
+def parse_off(content: bytes) -> Geometry:
     """The vertices, edges and triangles of an OFF file in text."""
     text = re.sub(rb"#[^\r\n]*", b"", content) if b"#" in content else content
     match = _HEADER.match(text)
@@ -35,4 +35,4 @@ def parse_off(content: bytes) -> Part:
         corners = numbers(int, (word for face, size in zip(faces, sizes.tolist(), strict=True) for word in face[1 : 1 + size]))
     except (OverflowError, ValueError) as error:
         raise ValueError(f"not a valid OFF file: {error}") from None
-    return part_of(coordinates, sizes, corners)
+    return geometry_of(coordinates, sizes, corners)

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..convert.trimesh import Part
-from .polygons import check_sizes, numbers, part_of
+from ..convert.geometry import Geometry
+from .polygons import check_sizes, geometry_of, numbers
 
 _Array = np.ndarray[Any, Any]
 _TYPES = {
@@ -70,7 +70,7 @@ Table = dict[str, Column]
 _NO_POLYGONS = Column(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def parse_ply(content: bytes) -> Part:
+def parse_ply(content: bytes) -> Geometry:
     """The vertices, edges and triangles of a PLY file."""
     order, elements, begin = _parse_header(content)
     tables = _read_text(content[begin:], elements) if order == "" else _read_binary(content, begin, elements, order)
@@ -83,7 +83,7 @@ def parse_ply(content: bytes) -> Part:
         _NO_POLYGONS,
         *(readers[name](tables[name]) for name, element in elements.items() if name in readers and element.num_rows),
     ]
-    return part_of(coordinates, np.concatenate([p.sizes for p in polygons]), np.concatenate([p.values for p in polygons]))
+    return geometry_of(coordinates, np.concatenate([p.sizes for p in polygons]), np.concatenate([p.values for p in polygons]))
 
 
 def _parse_header(content: bytes) -> tuple[str, dict[str, Element], int]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..convert.trimesh import Part
+from ..convert.geometry import Geometry
 
 _Array = np.ndarray[Any, Any]
 
 
-def part_of(vertices: _Array, sizes: _Array, corners: _Array) -> Part:
+def geometry_of(vertices: _Array, sizes: _Array, corners: _Array) -> Geometry:
     """A geometry of polygons: those of two vertices are edges, larger ones become triangles, like a fan; others are dropped.
 
     Args:
@@ -20,7 +20,7 @@ def part_of(vertices: _Array, sizes: _Array, corners: _Array) -> Part:
         sizes: Number of vertices of each polygon, ``[n]``.
         corners: Their indices, polygon after polygon.
 
-    >>> part_of(np.zeros((5, 3)), np.array([4, 2]), np.array([0, 1, 2, 3, 3, 4])).triangles
+    >>> geometry_of(np.zeros((5, 3)), np.array([4, 2]), np.array([0, 1, 2, 3, 3, 4])).triangles
     array([[0, 0],
            [1, 2],
            [2, 3]])
@@ -39,7 +39,7 @@ def part_of(vertices: _Array, sizes: _Array, corners: _Array) -> Part:
         else:
             fans = [np.broadcast_to(polygons[:1], (size - 2, polygons.shape[1])), polygons[1:-1], polygons[2:]]
             triangles.append(np.stack(fans).reshape(3, -1))
-    return Part(vertices, np.concatenate(edges, axis=1), np.concatenate(triangles, axis=1))
+    return Geometry(vertices, np.concatenate(edges, axis=1), np.concatenate(triangles, axis=1))
 
 
 def numbers(type: type[int] | type[float], words: Iterable[bytes]) -> _Array:
