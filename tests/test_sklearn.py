@@ -340,7 +340,7 @@ def test_importing_eulerscan_loads_no_scikit_learn_and_this_module_says_what_it_
         except ModuleNotFoundError as error:
             print(error)
     """
-    assert 'pip install ".[sklearn]"' in run(code)
+    assert 'pip install "eulerscan[sklearn]"' in run(code)
 
 
 # Errors
@@ -415,3 +415,10 @@ def test_divided_by_vertices_clouds_of_any_size_look_alike(rng):
     assert model.score(clouds(30), labels) == model.score(clouds(300), labels) == 1
     with pytest.raises(ValueError, match="divide_by must be None or one of vertices, simplices, peak, got 'size'"):
         ECTTransformer(divide_by="size").fit(clouds(5))
+
+
+def test_what_was_fitted_does_not_change_with_parameters(rng):
+    step = ECTTransformer(directions=np.eye(2), num_thresholds=3).fit(rng.random((4, 5, 2)))
+    assert step.config_.num_directions == 2
+    names = list(step.get_feature_names_out())
+    assert list(step.set_params(variant="sect").get_feature_names_out()) == names

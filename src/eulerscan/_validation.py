@@ -70,7 +70,7 @@ def set_fields(config: object, **values: Any) -> None:
 
 def check_bool(value: bool, name: str) -> None:
     """A switch. A number would pass for one, though whoever gives it means something else: a tolerance, say."""
-    if not isinstance(value, bool):
+    if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {value!r}.")
 
 
@@ -86,6 +86,15 @@ def check_radius(radius: float | Tensor | None, *, optional: bool = False) -> No
         return
     if not 0 < number(radius.item() if isinstance(radius, Tensor) else radius, "radius") < math.inf:  # NaN too
         raise ValueError(f"radius must be positive and finite, got {radius}.")
+
+
+def check_directions(directions: Tensor, dim: int) -> None:
+    """``[T, dim]`` with T at least 1. Values are not read."""
+    if not isinstance(directions, Tensor) or not directions.is_floating_point():
+        got = directions.dtype if isinstance(directions, Tensor) else type(directions).__name__
+        raise TypeError(f"directions must be a torch.Tensor of floating point, got {got}.")
+    if directions.ndim != 2 or directions.shape[1] != dim or not len(directions):
+        raise ValueError(f"directions must have shape [T, {dim}] for dim={dim}, got {list(directions.shape)}.")
 
 
 def ascending_error(thresholds: Tensor) -> ValueError:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from . import directions as spheres
-from ._validation import check_choice, check_radius, integer, positive, positive_number, set_fields
+from ._validation import check_bool, check_choice, check_radius, integer, positive, positive_number, set_fields
 from .complexes import Complex, Shape, as_complex
 from .complexes.normalize import DivideBy, Normalize, divided
 from .grid import MARGIN, radius_of
@@ -58,6 +58,7 @@ class ECTConfig:
     def __post_init__(self) -> None:
         check_radius(self.radius, optional=True)
         check_choice(self.variant, "variant", get_args(Variant))
+        check_bool(self.derivative, "derivative")
         check_choice(self.normalize, "normalize", get_args(Normalize), optional=True)
         check_choice(self.divide_by, "divide_by", get_args(DivideBy), optional=True)
         if self.max_dim is not None and self.variant != "channels":
@@ -133,9 +134,9 @@ class ECTConfig:
             dtype: Of the coordinates once they are normalized: rounded before, shapes far from the origin would be lost.
         """
         complex = shape if isinstance(shape, Complex) else as_complex(shape)
+        complex = complex.to(dtype=torch.promote_types(complex.points.dtype, torch.float32))  # not a grid in half precision
         directions = self.directions(complex.dim).to(complex.points) if directions is None else directions
-        if thresholds is None:
-            thresholds = even_thresholds(self.num_thresholds, self.largest_height, dtype=torch.float64).to(complex.points)
+        thresholds = self.thresholds().to(complex.points) if thresholds is None else thresholds
         complex = complex if self.normalize is None else complex.normalized(self.normalize)
         complex = complex if dtype is None else complex.to(dtype=dtype)
         options = {"max_dim": self.num_channels(complex.dim) - 1} if self.variant == "channels" else {}

@@ -297,7 +297,7 @@ def _is_exact(scale: float | Tensor) -> bool:
 def _warn_of_missing_faces(complex: Complex) -> None:
     """Of simplices alone: hyperedges and other cells are what they are."""
     rows, dims = complex.packed.rows, complex.packed.dims
-    if rows == _NO_GAP[: len(rows)]:
+    if rows == _NO_GAP[: len(rows)] or not complex.packed.simplices.numel():
         return
     for level, size in enumerate(rows):
         is_simplex = dims is None or dims[level] == size - 1

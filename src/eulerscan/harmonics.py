@@ -113,7 +113,9 @@ def coefficients(transform: Tensor, directions: Tensor, degree: int | None = Non
             f"transform must have shape [..., {len(directions)}, H], since there are {len(directions)} directions, "
             f"got {list(transform.shape)}."
         )
-    return projection(directions, degree).to(transform) @ transform
+    device = "cpu" if transform.is_meta else transform.device.type  # autocast does not know "meta"
+    with torch.autocast(device, enabled=False):
+        return projection(directions, degree).to(transform) @ transform
 
 
 def _legendre(z: Tensor, degree: int) -> dict[tuple[int, int], Tensor]:

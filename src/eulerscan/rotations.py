@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from . import directions as spheres
+from ._validation import positive
 
 PSI = 1.533751168755204288118041  # constant of Alexa, "Super-Fibonacci Spirals" (2022)
 NUM_PERTURBATIONS = 16
@@ -15,7 +16,9 @@ NUM_PERTURBATIONS = 16
 
 def uniform(n: int, dim: int) -> Tensor:
     """``[n, dim, dim]``: evenly spaced rotations, the identity first. In space they follow a super-Fibonacci spiral."""
-    index = torch.arange(n, dtype=torch.float64)
+    if dim not in (2, 3):
+        raise ValueError(f"dim must be 2 or 3, got {dim}.")
+    index = torch.arange(positive(n, "n"), dtype=torch.float64)
     if dim == 2:
         return in_plane(index * (2 * math.pi / n))
     fraction = (index + 0.5) / n

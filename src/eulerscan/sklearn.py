@@ -154,6 +154,8 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         max_dim = last if self.variant == "channels" else None
         self.config_ = replace(config, radius=self.radius_, scale=scale, max_dim=max_dim)
         self.directions_ = self._directions(config.num_directions, dim)
+        if not self.spectrum:
+            self.config_ = replace(self.config_, num_directions=len(self.directions_))
         self.thresholds_ = self.config_.thresholds().to(self._dtype).numpy()
         return self
 
@@ -175,9 +177,10 @@ class ECTTransformer(_base.TransformerMixin, _base.BaseEstimator):  # type: igno
         return np.array(self._names(), dtype=object)
 
     def _names(self) -> list[str]:
-        name = f"{self.variant}_derivative" if self.derivative else self.variant
-        channels = range(self.config_.num_channels(self.dim_))
-        kinds = [f"{name}_s{k}" for k in channels] if self.variant == "channels" else [name]
+        config = self.config_
+        name = f"{config.variant}_derivative" if config.derivative else config.variant
+        channels = range(config.num_channels(self.dim_))
+        kinds = [f"{name}_s{k}" for k in channels] if config.variant == "channels" else [name]
         row, count = ("l", self._degree + 1) if self.spectrum else ("d", len(self.directions_))
         grid = [f"{row}{i}_t{j}" for i in range(count) for j in range(len(self.thresholds_))]
         return [f"{kind}_{place}" for kind in kinds for place in grid]

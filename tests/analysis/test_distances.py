@@ -238,7 +238,7 @@ def test_slips_are_named(rng):
         exact_distance(torch.zeros(4, 2), torch.zeros(4, 3), es.directions.circle(2))
     with pytest.raises(ValueError, match="radius must be .* got inf"):
         exact_distance(torch.zeros(4, 2), torch.zeros(4, 2), es.directions.circle(2), radius=math.inf)
-    with pytest.raises(ValueError, match=r"directions must be a torch\.Tensor \[T, 2\]"):
+    with pytest.raises(ValueError, match=r"directions must have shape \[T, 2\]"):
         exact_distance(torch.zeros(4, 2), torch.zeros(4, 2), torch.zeros(3, 3))
 
 

@@ -91,6 +91,17 @@ def test_the_centroid_of_polygons_is_that_of_their_area():
     assert (found - (moved - moved.mean(dim=0))).abs().max() > 0.1
 
 
+@pytest.mark.parametrize("dim", [2, 3, 4])
+def test_the_centroid_of_a_polygon_that_is_not_convex_does_not_depend_on_its_first_vertex(dim, generator):
+    dart = torch.tensor([[0.0, 0.0], [4.0, 0.0], [1.0, 1.0], [0.0, 4.0]], dtype=torch.float64)
+    axes, _ = torch.linalg.qr(torch.randn(dim, 2, dtype=torch.float64, generator=generator))
+    for first in range(4):
+        for order in (torch.arange(4).roll(first), torch.arange(4).roll(first).flip(0)):
+            cell = es.Complex(dart @ axes.T, [order[:, None]], dims=[2])
+            center = cell.points - cell.normalized("center").points
+            torch.testing.assert_close(center, (torch.ones(4, 2, dtype=torch.float64) @ axes.T))
+
+
 def test_a_hypergraph_needs_no_faces_and_gets_no_warning():
     hyperedges = [torch.tensor([[0, 1], [1, 2], [2, 3]]), torch.tensor([[0], [1], [2], [3], [4]])]
     hypergraph = es.Complex(torch.rand(5, 2), hyperedges, dims=[1, 1])

@@ -89,6 +89,7 @@ def test_selecting_takes_masks_slices_lists_and_numbers():
     ):
         assert parts(complex[chosen]) == [parts(complex)[1], parts(complex)[3]]
     assert parts(complex[-1]) == parts(complex)[3:]
+    assert parts(complex[::-1]) == parts(complex)[::-1]
     assert complex[[]].num_complexes == 0
     assert len(complex[:0]) == 0
 

@@ -32,6 +32,12 @@ def test_every_variant_has_the_announced_shape(variant, derivative):
     assert config.transform(SHAPES).shape == (2, *config.shape(2))
 
 
+def test_half_precision_rounds_points_but_not_the_grid(rng):
+    points = torch.from_numpy(rng.random((3, 50, 2))).half()
+    config = ECTConfig(num_directions=32, num_thresholds=32, normalize="unit_ball")
+    assert torch.equal(config.transform(points), config.transform(points.float()))
+
+
 def test_the_derivative_is_that_of_the_curves():
     config = ECTConfig(5, 7)
     growth = replace(config, derivative=True).transform(SHAPES)

@@ -168,6 +168,16 @@ def test_the_power_spectrum_has_gradients(generator):
     assert torch.autograd.gradcheck(lambda p: power_spectrum(es.ect(p, nodes, grid, scale=3.0), nodes, lag=1), points)
 
 
+def test_autocast_does_not_round_coefficients():
+    quadrature = es.directions.quadrature(6, 3)
+    transform = torch.rand(2, len(quadrature.directions), 5)
+    expected = power_spectrum(transform, quadrature.directions)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = power_spectrum(transform, quadrature.directions)
+    assert found.dtype == torch.float32
+    assert torch.equal(found, expected)
+
+
 def test_spectra_of_nothing_are_zero_or_empty():
     assert torch.equal(direction_spectrum(torch.empty(2, 0, 3)), torch.zeros(2, 1, 3))
     assert power_spectrum(torch.empty(2, 28, 0), quadrature(6).directions).shape == (2, 4, 0)

@@ -1,6 +1,14 @@
+import pytest
 import torch
 
 from eulerscan import rotations
+
+
+def test_rotations_of_other_spaces_are_refused():
+    with pytest.raises(ValueError, match="dim must be 2 or 3, got 4"):
+        rotations.uniform(5, 4)
+    with pytest.raises(ValueError, match="n must be at least 1, got 0"):
+        rotations.uniform(0, 3)
 
 
 def test_random_rotations_are_rotations():

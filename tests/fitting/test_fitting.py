@@ -6,6 +6,7 @@ import torch
 
 import eulerscan as es
 from eulerscan import testing
+from eulerscan.convert import from_outline
 from eulerscan.fitting import Fit, TransformTarget, fit_directions, fit_points
 
 QUICK = {"steps": 120, "num_directions": 32, "num_thresholds": 32}
@@ -422,3 +423,14 @@ SEEN = TransformTarget.of(CLOUD, es.directions.circle(4), es.thresholds(8), scal
 def test_invalid_arguments_are_named(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_a_cloud_of_a_mixed_batch_is_a_cloud(generator):
+    points = torch.rand(6, 2, generator=generator)
+    graph = es.Complex(torch.rand(3, 2, generator=generator), [torch.tensor([[0, 1], [1, 2]])])
+    chosen = es.collate([es.Complex(points), graph])[0]
+    assert chosen.rows == (2,)
+    target = torch.rand(6, 2, generator=generator)
+    found, expected = (fit_points(target, start=start, steps=5, progress=False) for start in (chosen, points))
+    assert torch.equal(found.shape.points, expected.shape.points)
+    assert from_outline(chosen).counts == (6, 6)

@@ -256,6 +256,7 @@ def test_the_representation_repeats_the_constructor():
         ({"normalize": "centre"}, "normalize.*got 'centre'"),
         ({"variant": "dect"}, "variant.*got 'dect'"),
         ({"scale": math.inf, "learn_scale": True}, "scale must be finite.*learn_scale.*got inf"),
+        ({"scale": math.inf, "learn_directions": True}, "scale must be finite.*learn_directions.*got inf"),
         ({"max_dim": 1}, "max_dim.*channels.*got 1"),
         ({"num_directions": 0}, "num_directions must be at least 1, got 0"),
         ({"num_thresholds": 0}, "num_thresholds must be at least 1, got 0"),
@@ -351,3 +352,19 @@ def test_an_exported_model_is_saved_loaded_and_takes_other_sizes(tmp_path):
     exported = torch.export.load(tmp_path / "model.pt2").module()
     for shape in ((4, 20, 3), (7, 33, 3)):
         torch.testing.assert_close(exported(points := torch.rand(shape)), model(points))
+
+
+def test_the_exact_transform_has_nothing_to_learn():
+    layer = es.ECTLayer.from_config(2, es.ECTConfig(normalize="unit_ball"))
+    assert not list(layer.parameters())
+    assert set(layer.state_dict()) == set(es.ECTLayer(2).state_dict())
+
+
+def test_switches_are_no_numbers():
+    for name in ("on_sphere", "learn_directions", "derivative", "rotate_directions"):
+        with pytest.raises(TypeError, match=f"{name} must be True or False, got 0.5"):
+            es.ECTLayer(2, **{name: 0.5})
+
+
+def test_a_radius_may_be_a_tensor():
+    assert es.ECTLayer(2, radius=torch.tensor(2.0)).config == es.ECTLayer(2, radius=2.0).config

@@ -64,8 +64,13 @@ def test_arguments_are_checked():
         LocalECT(2, append_directions=True)
     with pytest.raises(ValueError, match="one of hops, radius and k"):
         LocalECT(2, hops=1, k=3)
+    for size in ({"hops": 0}, {"k": [3, 0]}, {"radius": -1.0}):
+        with pytest.raises(ValueError, match=f"{next(iter(size))} must be"):
+            LocalECT(2, **size)
+    with pytest.raises(ValueError, match="a cloud, which has no edges: make LocalECT with k"):
+        LocalECT(2)(torch.rand(4, 2))
     with pytest.raises(ValueError, match="dimension 2, the dim of this layer, got 3"):
-        LocalECT(2)(torch.rand(4, 3))
+        LocalECT(2, k=2)(torch.rand(4, 3))
     with pytest.raises(ValueError, match=r"transform must have shape \[V, 1, 16, 16\], got \[4, 16, 16\]"):
         LocalECT(2).project(torch.rand(4, 16, 16))
     assert "projection='conv'" in repr(LocalECT(2, projection="conv"))

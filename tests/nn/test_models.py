@@ -12,11 +12,14 @@ from eulerscan.training.config import ModelConfig
 
 
 def make(model, dim=3, num_classes=5, layer=None, **head):
-    """A model on a layer with these options, in the unit ball by default."""
+    """A model on a layer with these options, in the unit ball by default. An SVM is fitted to random clouds."""
     if model is ECTHarmonics:
         quadrature = ECTHarmonics.initial_directions(dim, 3)
         layer, head = {"directions": quadrature, "learn_directions": False} | (layer or {}), {"degree": 3} | head
-    return model(es.ECTLayer(dim, **{"normalize": "unit_ball"} | (layer or {})), num_classes, **head)
+    made = model(es.ECTLayer(dim, **{"normalize": "unit_ball"} | (layer or {})), num_classes, **head)
+    if model is ECTSVM:
+        made.fit(torch.rand(2 * num_classes, 6, dim), torch.arange(2 * num_classes) % num_classes)
+    return made
 
 
 NETWORKS = [

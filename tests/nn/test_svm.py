@@ -198,9 +198,15 @@ def test_bad_input():
     for options in ({"spectrum": True}, {"derivative": True}, {"max_dim": 1}, {"rotate_directions": True}):
         with pytest.raises(ValueError, match=f"{next(iter(options))} must not be given with joint"):
             ModelConfig("svm", joint=True, **options).check()
+    layer = es.ECTLayer(2)
+    with pytest.raises(ValueError, match="joint must be False with spectrum"):
+        ECTSVM(layer, 3, spectrum=True, joint=True)
+    assert layer.weight.requires_grad  # of a layer that was refused
+    with pytest.raises(RuntimeError, match="ECTSVM must be fitted before it classifies"):
+        ECTSVM(es.ECTLayer(2), 3)(points)
     weighted = es.Complex(points[0], weights=(torch.ones(12),))
     with pytest.raises(ValueError, match="shape must be simplicial and have no weights"):
-        ECTSVM(es.ECTLayer(2), 3, joint=True)(weighted)
+        ECTSVM(es.ECTLayer(2), 3, joint=True).features(weighted)
 
 
 @pytest.mark.parametrize("spectrum", [False, True])

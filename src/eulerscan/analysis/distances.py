@@ -16,7 +16,7 @@ import math
 import torch
 from torch import Tensor
 
-from .._validation import ascending_error, check_radius, number
+from .._validation import ascending_error, check_directions, check_radius, number
 from ..complexes import Complex, Shape, as_complex
 from ..kernels.layout import signs_of
 
@@ -57,9 +57,7 @@ def exact_distance(a: Shape, b: Shape, directions: Tensor, *, p: float = 2, radi
     check_radius(radius)
     if one.dim != other.dim:
         raise ValueError(f"a and b must have points of the same dimension, got {one.dim} and {other.dim}.")
-    if not isinstance(directions, Tensor) or directions.ndim != 2 or directions.shape[1] != one.dim or not len(directions):
-        got = list(directions.shape) if isinstance(directions, Tensor) else type(directions).__name__
-        raise ValueError(f"directions must be a torch.Tensor [T, {one.dim}] with T at least 1, got {got}.")
+    check_directions(directions, one.dim)
     count = num_pairs(one.num_complexes, other.num_complexes)
     dtype = torch.promote_types(torch.promote_types(one.points.dtype, other.points.dtype), directions.dtype)
     pairs = [(one[i % len(one)], other[i % len(other)]) for i in range(count)]

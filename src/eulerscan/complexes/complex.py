@@ -209,7 +209,7 @@ class Complex:
         """The argument of :meth:`select`, validated, as non-negative indices."""
         device, count = self.offsets.device, self.num_complexes
         if isinstance(indices, slice):
-            return torch.arange(count, device=device)[indices]
+            return torch.tensor(range(count)[indices], dtype=torch.int64, device=device)
         positions = torch.as_tensor(indices, device=device)
         if positions.dtype == torch.bool:
             if positions.shape != (count,):
@@ -323,14 +323,14 @@ class Complex:
         """The same complex with other weights.
 
         Args:
-            weights: Of the vertices, ``[V]`` in the order of ``self.points``. Or a tuple, as in :attr:`weights`: of vertices,
-                then of the simplices of each level, ``None`` for all ones.
+            weights: Of the vertices, ``[V]`` in the order of ``self.points``. Or a tuple or list, as in :attr:`weights`: of
+                vertices, then of the simplices of each level, ``None`` for all ones.
             extend: The weight of a simplex, given those of its vertices: their ``"max"``, as for images, their ``"min"`` or
-                their ``"mean"``. Ignored with a tuple.
+                their ``"mean"``. Ignored with a tuple or list.
         """
         check_choice(extend, "extend", get_args(Extend))
         levels: Sequence[Tensor] | None
-        if isinstance(weights, tuple) and all(entry is None or isinstance(entry, Tensor) for entry in weights):
+        if isinstance(weights, tuple | list) and all(entry is None or isinstance(entry, Tensor) for entry in weights):
             levels = check_weights(weights, self.points, self.simplices)
         else:
             weights = check_vertex_weights(weights, self.points)

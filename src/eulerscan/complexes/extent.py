@@ -17,7 +17,7 @@ def measure_weighted(shapes: Complex) -> Complex | None:
 
     Simplices of the largest dimension of a shape count with their length, area or volume, all others with 0.
     """
-    if not shapes.simplices or shapes.weights is not None or not shapes.is_simplicial:
+    if not shapes.max_dim or shapes.weights is not None or not shapes.is_simplicial:
         return None
     weights, top = [torch.zeros_like(shapes.points[:, 0])], top_dims(shapes).to(shapes.device)
     for dim, columns in zip(shapes.dims, shapes.simplices, strict=True):

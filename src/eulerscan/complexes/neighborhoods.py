@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -71,10 +71,13 @@ def neighborhoods(
 
 
 def given_size(hops: Any, radius: Any, k: Any) -> dict[str, Any]:
-    """The one size of neighborhoods that is given, by the name of its argument; nothing if all are ``None``."""
+    """The size or sizes of neighborhoods that are given, by the name of their argument; nothing if all are ``None``."""
     given = {name: value for name, value in (("hops", hops), ("radius", radius), ("k", k)) if value is not None}
     if len(given) > 1:
         raise ValueError(f"Give one of hops, radius and k, got {' and '.join(given)}.")
+    for name, value in given.items():
+        for size in value if isinstance(value, Sequence) else (value,):
+            check_radius(size) if name == "radius" else positive(size, name)
     return given
 
 
@@ -113,11 +116,8 @@ class Search:
             if complex.counts[0] > 1 and not any(complex.counts[1:]):
                 raise ValueError("shape has no edges, so its neighborhoods need a radius, or k: the number of nearest points.")
             hops = 1
-        if radius is not None:
-            check_radius(radius)
-        for name, value in (("hops", hops), ("k", k), ("max_vertices", max_vertices)):
-            if value is not None:
-                positive(value, name)
+        if max_vertices is not None:
+            positive(max_vertices, "max_vertices")
         self.complex, self.hops, self.radius, self.k = complex, hops, radius, k
         self.cap = UNBOUNDED if max_vertices is None else max_vertices
 

@@ -66,9 +66,9 @@ def centroids(packed: Packed, batch: Tensor, simplices: Sequence[Tensor]) -> Ten
         if points.is_cpu and not torch.compiler.is_compiling() and bool(done.all()):
             break
         mass, moment = points.new_zeros(count), torch.zeros_like(centers)
-        for kind, columns, bounds in levels:
-            for part in _as_simplices(columns, *kind) if kind[0] == dim else ():
-                its_mass, its_moment = _masses(points, part, bounds)
+        for (its_dim, rows), columns, bounds in levels:
+            if its_dim == dim and (rows == dim + 1 or dim == 2):
+                its_mass, its_moment = _masses(points, columns, bounds, dim)
                 mass, moment = mass + its_mass, moment + its_moment
         usable = ~done & (mass > DEGENERATE)
         found = size[:, None] * moment / torch.where(usable, mass, 1.0)[:, None]
@@ -76,15 +76,8 @@ def centroids(packed: Packed, batch: Tensor, simplices: Sequence[Tensor]) -> Ten
     return centers
 
 
-def _as_simplices(columns: Tensor, dim: int, rows: int) -> list[Tensor]:
-    """Simplices ``[dim + 1, n]`` that cover the cells of a level: themselves, or a fan of polygons. None for other cells."""
-    if rows == dim + 1:
-        return [columns]
-    return [torch.stack([columns[0], *columns[row : row + 2]]) for row in range(1, rows - 1)] if dim == 2 else []
-
-
-def _masses(points: Tensor, columns: Tensor, bounds: Tensor) -> tuple[Tensor, Tensor]:
-    """Total measure ``[B]`` of the simplices ``[k + 1, n]`` of each complex, up to a factor, and its moment ``[B, dim]``."""
+def _masses(points: Tensor, columns: Tensor, bounds: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Total measure ``[B]`` of the simplices or polygons of each complex, up to a factor, and its moment ``[B, dim]``."""
     mass, moment = points.new_zeros(len(bounds) - 1), points.new_zeros(len(bounds) - 1, points.shape[1])
     owner = owners(bounds, columns.shape[1])
     parts = [(columns, owner)]
@@ -92,10 +85,28 @@ def _masses(points: Tensor, columns: Tensor, bounds: Tensor) -> tuple[Tensor, Te
         parts = [*zip(columns.split(AT_ONCE, dim=1), owner.split(AT_ONCE), strict=True)]
     for part, own in parts:
         corners = points[part]
-        measure = measures(corners[1:] - corners[0])
-        mass = mass.index_add(0, own, measure)
-        moment = moment.index_add(0, own, measure[:, None] * corners.mean(dim=0))
+        if len(corners) == dim + 1:
+            measure = measures(corners[1:] - corners[0])
+            its_moment = measure[:, None] * corners.mean(dim=0)
+        else:
+            measure, its_moment = _polygons(corners)
+        mass, moment = mass.index_add(0, own, measure), moment.index_add(0, own, its_moment)
     return mass, moment
+
+
+def _polygons(corners: Tensor) -> tuple[Tensor, Tensor]:
+    """Twice the areas ``[n]`` of polygons ``[k, n, dim]``, and their moments ``[n, dim]``.
+
+    Of the triangles of a fan, those outside of a polygon that is not convex count negative: by their part of its vector area.
+    """
+    edges, (i, j) = corners[1:] - corners[0], torch.triu_indices(corners.shape[2], corners.shape[2], 1, device=corners.device)
+    one, two = edges[:-1], edges[1:]
+    vectors = one[..., i] * two[..., j] - one[..., j] * two[..., i]
+    whole = vectors.sum(dim=0)
+    square = whole.square().sum(dim=1)
+    area = torch.where(square > 0, torch.where(square > 0, square, 1.0).sqrt(), 0.0)  # the root has no derivative at 0
+    parts = (vectors * whole).sum(dim=2) / nonzero(area)
+    return area, (parts[..., None] * (corners[0] + corners[1:-1] + corners[2:])).sum(dim=0) / 3
 
 
 def measures(edges: Tensor) -> Tensor:

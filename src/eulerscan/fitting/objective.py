@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import directions as spheres
-from .._validation import positive
+from .._validation import check_directions, positive
 from ..complexes import Complex, Shape, as_complex
 from ..functional import ect
 from ..grid import MARGIN, scale_of_step, soft_scale
@@ -91,11 +91,10 @@ def points_objective(
     if directions is None:
         # The same accuracy needs more directions in space. Opposite directions are equivalent for a point cloud, but not for a
         # graph, since an edge has the height of its upper end.
-        spread = spheres.uniform if start is not None and start.rows else spheres.half_sphere
+        spread = spheres.uniform if start is not None and start.max_dim else spheres.half_sphere
         count = positive((64 if complex.dim <= 2 else 128) if num_directions is None else num_directions, "num_directions")
         directions = spread(count, complex.dim, dtype=complex.points.dtype)
-    elif not isinstance(directions, Tensor):
-        raise TypeError(f"directions must be a torch.Tensor [T, {complex.dim}], got {type(directions).__name__}.")
+    check_directions(directions, complex.dim)
     return _objective_of_shape(complex, start, num_points, directions.detach().to(complex.points), num_thresholds, scales)
 
 
@@ -113,8 +112,8 @@ def _objective_of_shape(
     """
     if start is not None and start.dim != target.dim:
         raise ValueError(f"start must have points of dimension {target.dim} like the target, got {start.dim}.")
-    connected = start is not None and bool(start.rows)
-    if connected and not target.rows:
+    connected = start is not None and start.max_dim > 0
+    if connected and not target.max_dim:
         raise ValueError(
             f"target must have simplices like start, got {target!r}: transforms of point clouds and of graphs or meshes are "
             "not comparable. To compare only the vertices, pass start.points."
@@ -152,7 +151,7 @@ def _objective_of_transform(
     directions = target.directions.to(target.values)
     if start is not None and start.dim != directions.shape[1]:
         raise ValueError(f"start must have points of dimension {directions.shape[1]} like the target, got {start.dim}.")
-    if start is not None and start.rows:
+    if start is not None and start.max_dim:
         total = divisor = peak(target.values)
         count = len(start.points)
     else:

@@ -115,10 +115,10 @@ def fit_points(
     method = "given" if given is not None else _start_method(start, target)
     initial = _initial_points(method, target, objective, generator) if given is None else objective.to_internal(given.points)
     source = Complex(initial) if given is None else given.to(objective.center.dtype)
-    learning_rate = (0.02 if source.rows else 0.1) if learning_rate is None else learning_rate
+    learning_rate = (0.02 if source.max_dim else 0.1) if learning_rate is None else learning_rate
     laplacian = (0.01 if source.of_dim(2).numel() else 0.0) if laplacian is None else laplacian
     regularized = bool(laplacian or edge_length or extra_loss)
-    restarts = positive((10 if source.rows and not regularized else 1) if restarts is None else restarts, "restarts")
+    restarts = positive((10 if source.max_dim and not regularized else 1) if restarts is None else restarts, "restarts")
     options = DescentOptions(steps, learning_rate, optimizer, tolerance)
     stages = [
         _stage(source, objective, scale, _regularization(source, objective, scale, laplacian, edge_length, extra_loss))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from .. import rotations
 from .._torch_internals import is_func_active, is_recording
-from .._validation import positive
+from .._validation import check_bool, check_directions, positive
 from ..complexes import Complex, Shape, as_complex
 from ..complexes.normalize import DivideBy, Normalize
 from ..config import ECTConfig
@@ -40,7 +40,7 @@ class ECTLayer(nn.Module):
         scale: Steepness of the sigmoid; ``math.inf`` for the exact transform, which has no gradient. Default: the sigmoid
             rises over one step of the grid.
         directions: Initial directions ``[T, dim]``; by default evenly spread (:func:`directions.uniform`).
-        learn_directions: Whether the directions are parameters.
+        learn_directions: Whether the directions are parameters. Default: if the scale is finite.
         on_sphere: Whether directions are normalized to unit length.
         learn_thresholds: Whether the thresholds are parameters. They stay in ascending order.
         learn_scale: Whether the scale is a parameter. It stays positive.
@@ -84,7 +84,7 @@ class ECTLayer(nn.Module):
         radius: float = 1.1,
         scale: float | None = None,
         directions: Tensor | None = None,
-        learn_directions: bool = True,
+        learn_directions: bool | None = None,
         on_sphere: bool = True,
         learn_thresholds: bool = False,
         learn_scale: bool = False,
@@ -100,22 +100,29 @@ class ECTLayer(nn.Module):
         super().__init__()
         dim = positive(dim, "dim")
         if directions is not None:
-            _check_directions(directions, dim)
+            check_directions(directions, dim)
+            if not directions.is_meta and not bool(torch.isfinite(directions).all()):
+                raise ValueError(f"directions must be finite, got {directions[~torch.isfinite(directions)][0].item()}.")
             num_directions = len(directions)
         self.dim = dim
         self.config = ECTConfig(
             num_directions=num_directions,
             num_thresholds=num_thresholds,
             radius=radius,
-            scale=scale_of_step(num_thresholds, radius) if scale is None else scale,
+            scale=scale_of_step(num_thresholds, float(radius)) if scale is None else scale,
             variant=variant,
             derivative=derivative,
             normalize=normalize,
             divide_by=divide_by,
             max_dim=max_dim,
         )
-        if learn_scale and math.isinf(self.config.scale):
-            raise ValueError("scale must be finite with learn_scale=True, got inf.")
+        is_exact = math.isinf(self.config.scale)
+        learn_directions = not is_exact if learn_directions is None else learn_directions
+        learned = {"learn_directions": learn_directions, "learn_thresholds": learn_thresholds, "learn_scale": learn_scale}
+        for name, value in {**learned, "on_sphere": on_sphere, "rotate_directions": rotate_directions}.items():
+            check_bool(value, name)
+            if is_exact and value and name in learned:
+                raise ValueError(f"scale must be finite with {name}=True, got inf: the exact transform has no gradient.")
         self.on_sphere = on_sphere
         self.rotate_directions = rotate_directions
         like: dict[str, Any] = {"device": device, "dtype": dtype or torch.get_default_dtype()}
@@ -220,13 +227,3 @@ class ECTLayer(nn.Module):
             **{f"learn_{word}": name in learned for name, word in words.items()},
         }
         return ", ".join(f"{name}={value!r}" for name, value in options.items())
-
-
-def _check_directions(directions: Tensor, dim: int) -> None:
-    if not isinstance(directions, Tensor) or not directions.is_floating_point():
-        got = directions.dtype if isinstance(directions, Tensor) else type(directions).__name__
-        raise TypeError(f"directions must be a torch.Tensor of floating point, got {got}.")
-    if directions.ndim != 2 or directions.shape[1] != dim or not len(directions):
-        raise ValueError(f"directions must have shape [T, {dim}] for dim={dim}, got {list(directions.shape)}.")
-    if not directions.is_meta and not bool(torch.isfinite(directions).all()):
-        raise ValueError(f"directions must be finite, got {directions[~torch.isfinite(directions)][0].item()}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -35,7 +36,8 @@ class LocalECT(nn.Module):
     Args:
         dim: Number of coordinates of a vertex.
         out_features: Length of the vectors.
-        hops, radius, k: One or several sizes of the neighborhood, as in :func:`neighborhoods`. Default: ``hops=1``.
+        hops, radius, k: One or several sizes of the neighborhood, as in :func:`neighborhoods`. Default: ``hops=1``. Clouds
+            have no edges, so they need ``k`` or ``radius``.
         num_directions, num_thresholds, scale, directions, learn_directions: As in :class:`ECTLayer`. LEAP has scale 128.
         projection: ``"linear"``, ``"conv"``, ``"deepsets"`` or ``"attention"``.
         append_directions: Whether attention also sees the direction of each curve.
@@ -62,7 +64,7 @@ class LocalECT(nn.Module):
         num_thresholds: int = 16,
         scale: float | None = None,
         directions: Tensor | None = None,
-        learn_directions: bool = True,
+        learn_directions: bool | None = None,
         projection: Projection = "linear",
         append_directions: bool = False,
         hidden: int = 32,
@@ -75,7 +77,8 @@ class LocalECT(nn.Module):
             positive(value, name)
         if append_directions and projection != "attention":
             raise ValueError(f"append_directions must be False unless projection is 'attention', got {projection!r}.")
-        self.size = given_size(hops, radius, k) or {"hops": 1}
+        given = given_size(hops, radius, k)
+        self.size, self.has_default_size = given or {"hops": 1}, not given
         self.max_vertices, self.normalize, self.append_directions = max_vertices, normalize, append_directions
         self.projection, self.out_features = projection, out_features
         self.layer = ECTLayer(
@@ -98,6 +101,10 @@ class LocalECT(nn.Module):
 
     def transform(self, shape: Shape) -> Tensor:
         """The local transform ``[V, S, T, H]`` of all vertices."""
+        if self.has_default_size and isinstance(shape, Tensor | np.ndarray):
+            raise ValueError(
+                "shape is a cloud, which has no edges: make LocalECT with k, the number of nearest points, or a radius."
+            )
         complex = as_complex(shape)
         complex = complex.to(dtype=torch.promote_types(complex.points.dtype, self.layer.dtype))
         if complex.dim != self.layer.dim:

@@ -55,7 +55,7 @@ class ECTSVM(Classifier):
             raise ValueError(f"cost must be positive, got {cost}.")
         if spectrum and layer.dim not in (2, 3):
             raise ValueError(f"spectrum must be False unless shapes are in the plane or in space, got dim={layer.dim}.")
-        config = layer.requires_grad_(False).config
+        config = layer.config
         others = {"spectrum": spectrum, "derivative": config.derivative, "rotate_directions": layer.rotate_directions}
         others[f"variant {config.variant!r}"] = config.variant != "ect"
         if joint and (given := [name for name, value in others.items() if value]):
@@ -64,9 +64,9 @@ class ECTSVM(Classifier):
         if joint:
             blocks = [*[curves] * 3, *[rotation_invariant(curves, layer.dim)] * 3, curves[0, 0]]
         else:
-            blocks = [_spectrum(curves, layer.directions) if spectrum else curves]
+            blocks = [_spectrum(curves, layer.directions.detach()) if spectrum else curves]
         sizes = [block.numel() for block in blocks]
-        super().__init__(layer, PairwiseSVM(sizes, positive(num_classes, "num_classes")))
+        super().__init__(layer.requires_grad_(False), PairwiseSVM(sizes, positive(num_classes, "num_classes")))
         self.cost, self.spectrum, self.joint = cost, spectrum, joint
 
     @property
@@ -101,6 +101,8 @@ class ECTSVM(Classifier):
 
     def forward(self, shape: Shape) -> Tensor:
         """Logits ``[B, num_classes]`` of a :class:`Complex` or anything :func:`as_complex` understands."""
+        if not self.num_support:
+            raise RuntimeError("ECTSVM must be fitted before it classifies: call fit, training.train or load_state_dict.")
         votes: Tensor = self.head(self.features(shape))
         return votes
 
