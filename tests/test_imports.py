@@ -7,7 +7,7 @@ from eulerscan._imports import require, without_gc
 
 
 def test_a_missing_library_is_answered_with_the_command_that_installs_it():
-    with pytest.raises(ModuleNotFoundError, match=r'trimesch.* pip install "\.\[mesh\]"'):
+    with pytest.raises(ModuleNotFoundError, match=r'trimesch.* pip install "eulerscan\[mesh\]"'):
         require("trimesch", extra="mesh")
 
 

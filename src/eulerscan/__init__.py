@@ -13,23 +13,35 @@ from .nn import ECTLayer
 from .variants import channels, derivative, sect, superlevel, wect
 
 if TYPE_CHECKING:
-    from . import analysis, convert, datasets, fitting, io
+    from . import analysis, convert, datasets, fitting, io, training
+    from . import bulk as bulk
+    from . import explorer as explorer
+    from . import plot as plot
+    from . import sklearn as sklearn
+    from . import testing as testing
     from .analysis import distances
     from .complexes.neighborhoods import neighborhoods
     from .io import read
     from .local import local_ect
-    from .nn import losses, models
+    from .nn import losses
+    from .training import models
 
 # Loaded on first use: `import eulerscan` needs no reader, no data set and no model.
 _LAZY = {
     "analysis": ".analysis",
+    "bulk": ".bulk",
     "convert": ".convert",
     "datasets": ".datasets",
     "distances": ".analysis.distances",
+    "explorer": ".explorer",
     "fitting": ".fitting",
     "io": ".io",
     "losses": ".nn.losses",
-    "models": ".nn.models",
+    "models": ".training.models",
+    "plot": ".plot",
+    "sklearn": ".sklearn",
+    "testing": ".testing",
+    "training": ".training",
 }
 
 _LAZY_FUNCTIONS = {"local_ect": ".local", "neighborhoods": ".complexes.neighborhoods", "read": ".io"}
@@ -61,6 +73,7 @@ __all__ = [
     "sect",
     "superlevel",
     "thresholds",
+    "training",
     "wect",
 ]
 

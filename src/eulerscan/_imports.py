@@ -23,8 +23,8 @@ def require(module: str, extra: str) -> Any:
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise
         raise ModuleNotFoundError(
-            f'This needs {error.name}, which is not installed. Install the extra {extra!r}: pip install ".[{extra}]" in a '
-            "checkout.",
+            f"This needs {error.name}, which is not installed. Install the extra {extra!r}: "
+            f'pip install "eulerscan[{extra}]", or ".[{extra}]" in a checkout.',
             name=error.name,
         ) from None
 

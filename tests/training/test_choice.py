@@ -277,6 +277,18 @@ def test_fixed_transforms_give_the_same_weights_to_the_bit(clouds, name, monkeyp
     assert all(torch.equal(one[key], two[key]) for key in one)
 
 
+def test_a_classifier_of_python_is_saved_as_a_run(clouds, tmp_path):
+    options = ModelConfig(num_directions=16, num_thresholds=8)
+    made = es.models.auto(clouds, options, TrainingConfig(epochs=1), folder=str(tmp_path / "run"), progress=False)
+    loaded, config = load_run(tmp_path / "run")
+    assert config.classes == clouds.classes
+    assert not loaded.training
+    shapes = clouds.shapes[:5]
+    assert torch.equal(loaded(shapes), made(shapes))
+    with pytest.raises(FileExistsError, match="already holds a run"):
+        es.models.auto(clouds, folder=tmp_path / "run")
+
+
 def test_a_choice_needs_validation_shapes(clouds, tmp_path):
     without = replace(clouds, splits={name: clouds.splits[name] for name in ("train", "test")})
     with pytest.raises(ValueError, match="validation split of manifolds must not be empty"):

@@ -14,7 +14,7 @@ import torch
 import eulerscan as es
 from eulerscan.datasets import Dataset
 from eulerscan.nn.models import ECTMLP, ECTSVM
-from eulerscan.training import Augmentation, TrainingConfig, evaluate, train
+from eulerscan.training import Augmentation, TrainingConfig, evaluate, predict, train
 from eulerscan.training.config import EnsembleConfig, ModelConfig, _from_json
 from eulerscan.training.loop import _class_weights, _learning_rate, _order
 from eulerscan.training.rng import generator as generator_of
@@ -84,8 +84,34 @@ def test_dropout_and_augmentation_have_random_numbers_of_their_own():
 
 def test_training_with_other_settings_is_not_resumed(tmp_path):
     train(model(), polygons(), QUICK, tmp_path, progress=False)
-    with pytest.raises(ValueError, match="other settings"):
+    with pytest.raises(ValueError, match=r"other settings \(learning_rate\)"):
         train(model(), polygons(), replace(QUICK, learning_rate=0.5), tmp_path, progress=False)
+
+
+def test_training_of_another_model_or_on_other_data_is_not_resumed(tmp_path):
+    data = polygons()
+    train(model(), data, QUICK, str(tmp_path), progress=False)
+    train(model(), data, QUICK, str(tmp_path), progress=False)
+    moved = replace(data, shapes=data.shapes.normalized("vertices"))
+    relabeled = replace(data, labels=data.labels.flip(0))
+    for other in (moved, relabeled):
+        with pytest.raises(ValueError, match="another model or on other data"):
+            train(model(), other, QUICK, tmp_path, progress=False)
+    other_layer = ECTMLP(es.ECTLayer(2, 5, 6, normalize="vertices"), 2, hidden=(8,))
+    with pytest.raises(ValueError, match="another model or on other data"):
+        train(other_layer, data, QUICK, tmp_path, progress=False)
+
+
+def test_arguments_are_checked():
+    data = polygons()
+    three = replace(data, classes=(*data.classes, "none"))
+    with pytest.raises(ValueError, match=rf"logits \[B, {len(three.classes)}\], one for each class of polygons, got shape"):
+        train(model(), three, QUICK, progress=False)
+    with pytest.raises(ValueError, match="one for each class of polygons"):
+        evaluate(model(), three, "train")
+    for call in (predict, evaluate):
+        with pytest.raises(TypeError, match="Dataset, got list. For the logits of shapes call the model"):
+            call(model(), [torch.rand(4, 2)])
 
 
 @pytest.mark.parametrize(("options", "resumes"), [({}, True), ({"squeeze": 0.0, "twist": 1.0}, False)])

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import rotations
-from .._validation import number, plain, set_fields
+from .._validation import check_bool, number, plain, set_fields
 from ..complexes import Complex
 
 
@@ -41,6 +41,7 @@ class Augmentation:
 
     def __post_init__(self) -> None:
         set_fields(self, **plain(vars(self)))
+        check_bool(self.tumble, "tumble")
         for name, most in (("rotate", 180), ("stretch", 1), ("squeeze", 1), ("jitter", math.inf)):
             value = number(getattr(self, name), name)
             if not (0 <= value <= most and value < math.inf):

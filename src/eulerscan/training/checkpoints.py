@@ -5,6 +5,7 @@ Files are written atomically, and nothing is pickled.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -15,9 +16,11 @@ from torch.optim import Optimizer
 
 from .._imports import require
 from .._storage import naming, replacing
+from ..datasets import Dataset
+from ..nn import ECTLayer
 from ..nn.models import ECTSVM
 from . import distributed
-from .config import TrainingConfig
+from .config import TrainingConfig, fingerprint
 
 Epoch = dict[str, Any]  # metrics of an epoch, by name
 
@@ -28,10 +31,13 @@ class Checkpoints:
     Args:
         folder: Folder of ``model.safetensors`` (best epoch), ``training.safetensors`` (last epoch) and ``metrics.jsonl`` (one
             line per epoch); ``None`` keeps the best weights in memory.
+        identity: Of model and data, by :func:`identity`.
     """
 
-    def __init__(self, model: nn.Module, optimizer: Optimizer, config: TrainingConfig, folder: Path | None) -> None:
-        self.model, self.optimizer, self.config, self.folder = model, optimizer, config, folder
+    def __init__(
+        self, model: nn.Module, optimizer: Optimizer, config: TrainingConfig, folder: Path | None, identity: str = ""
+    ) -> None:
+        self.model, self.optimizer, self.config, self.folder, self.identity = model, optimizer, config, folder, identity
         self.best: dict[str, Tensor] = {}
 
     def resume(self) -> tuple[list[Epoch], int]:
@@ -39,12 +45,15 @@ class Checkpoints:
         if self.folder is None or not (self.folder / "training.safetensors").exists():
             return [], 0
         progress = load_training(self.model, self.optimizer, self.folder / "training.safetensors")
+        advice = "so it cannot be resumed with these. Choose another folder, or delete this one."
         try:
-            same = TrainingConfig.from_dict(progress["config"]) == self.config
+            before = TrainingConfig.from_dict(progress["config"])
         except (TypeError, KeyError, ValueError):  # perhaps from a later version
-            same = False
-        if not same:
-            raise ValueError(f"{self.folder} holds training with other settings, so it cannot be resumed with these.")
+            raise ValueError(f"{self.folder} holds training with other settings, {advice}") from None
+        if changed := [name for name, value in vars(self.config).items() if value != getattr(before, name)]:
+            raise ValueError(f"{self.folder} holds training with other settings ({', '.join(changed)}), {advice}")
+        if progress.get("identity", self.identity) != self.identity:
+            raise ValueError(f"{self.folder} holds training of another model or on other data, {advice}")
         history, best_epoch = progress["history"], progress["best_epoch"]
         if distributed.is_first():
             # Killed between the two files of an epoch, metrics.jsonl has a line too many.
@@ -67,7 +76,7 @@ class Checkpoints:
             with naming(metrics), metrics.open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(history[-1]) + "\n")
             # Last: if killed before this, the epoch is repeated and writes the same files.
-            progress = {"history": history, "best_epoch": best_epoch, "config": asdict(self.config)}
+            progress = {"history": history, "best_epoch": best_epoch, "config": asdict(self.config), "identity": self.identity}
             save_training(self.model, self.optimizer, progress, self.folder / "training.safetensors")
 
     def restore_best(self) -> None:
@@ -77,6 +86,17 @@ class Checkpoints:
             self.model.load_state_dict(self.best)
         else:
             load_model(self.model, self.folder / "model.safetensors")
+
+
+def identity(model: nn.Module, dataset: Dataset) -> str:
+    """A hash of the settings of a model, and of the data it is trained on."""
+    modules = [
+        (module.config, module.on_sphere, module.rotate_directions) if isinstance(module, ECTLayer) else type(module).__name__
+        for module in model.modules()
+    ]
+    digest = hashlib.sha256(repr((modules, fingerprint(dataset))).encode())
+    digest.update(dataset.shapes.points.detach().cpu().contiguous().numpy().data)
+    return digest.hexdigest()[:16]
 
 
 def save_model(model: nn.Module, path: Path) -> None:
@@ -109,7 +129,8 @@ def load_training(model: nn.Module, optimizer: Optimizer, path: Path) -> dict[st
     if progress is None:
         raise ValueError(f"{path} holds no training state.")
     _load_state(model, {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}, path)
-    if not isinstance(progress, dict) or not {"history", "best_epoch", "config"} <= set(progress):
+    kinds = {"history": list, "best_epoch": int, "config": dict}
+    if not isinstance(progress, dict) or not all(isinstance(progress.get(name), kind) for name, kind in kinds.items()):
         raise ValueError(f"{path} is damaged: it lacks the progress of training.")
     states: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():

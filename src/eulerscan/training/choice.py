@@ -22,7 +22,7 @@ from . import distributed
 from .checkpoints import Epoch
 from .config import EnsembleConfig, ModelConfig, RunConfig, TrainingConfig
 from .loop import predict, train
-from .runs import check_folder, load_run, start
+from .runs import check_folder, load_run, save_run, start
 
 LARGEST_SVM = 8000  # training shapes; time and memory of an SVM grow with their square
 STEPS = 2000  # of a network, roughly
@@ -185,7 +185,12 @@ def choose(
 
 
 def auto(
-    dataset: Dataset, model: ModelConfig | None = None, training: TrainingConfig | None = None, *, progress: bool = True
+    dataset: Dataset,
+    model: ModelConfig | None = None,
+    training: TrainingConfig | None = None,
+    *,
+    folder: str | Path | None = None,
+    progress: bool = True,
 ) -> Classifier | Ensemble:
     """A classifier trained on a data set: an ensemble of a few, or the best of them, as
     :func:`~eulerscan.training.choice.choose` decides.
@@ -193,6 +198,7 @@ def auto(
     Args:
         dataset: With the splits ``"train"`` and ``"val"``.
         model, training: What is not left to the data, as in :func:`~eulerscan.training.choice.candidates`.
+        folder: Save the classifier here, as a run that :func:`~eulerscan.training.load_run` and `eulerscan predict` read.
         progress: Whether to show a progress bar.
 
     Example:
@@ -203,6 +209,8 @@ def auto(
         torch.Size([2, 4])
     """
     _check_validation(dataset)
+    if folder is not None:
+        check_folder(Path(folder))
     tried, logits = candidates(dataset, model, training), {}
     for candidate in tried:
         made = _built(candidate, dataset)
@@ -212,6 +220,9 @@ def auto(
     final = _built(kept, dataset)
     whole = split_source(dataset, {"options": {}, "refit": True}) if _refits(kept.training) else dataset
     train(final, whole, kept.training, progress=progress)
+    if folder is not None:
+        source = {"name": dataset.name, "options": {}}
+        save_run(Path(folder), RunConfig.of(whole, source, kept.model, kept.training), final)
     return final.eval()
 
 

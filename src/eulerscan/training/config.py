@@ -294,7 +294,7 @@ class TrainingConfig:
             validation, test and prediction. Curves grow with the number of points, so give clouds of different sizes the same
             number.
         augmentation: Random changes of the training shapes, in every epoch. SVMs see the shapes as they are.
-        seed: Seed of initial weights, order, augmentation, dropout and subsampling.
+        seed: Seed of order, augmentation, dropout and subsampling; of initial weights too, unless the model is given.
     """
 
     epochs: int = 100

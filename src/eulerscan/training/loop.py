@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from ..complexes import Complex
 from ..datasets import Dataset
 from ..nn.models import ECTSVM, Classifier, Ensemble
 from . import distributed
-from .checkpoints import Checkpoints, Epoch, save_model
+from .checkpoints import Checkpoints, Epoch, identity, save_model
 from .config import TrainingConfig
 from .metrics import Metrics, confusion
 from .rng import generator, seeded
@@ -55,7 +56,7 @@ def train(
     model: nn.Module,
     dataset: Dataset,
     config: TrainingConfig | None = None,
-    folder: Path | None = None,
+    folder: str | Path | None = None,
     *,
     on_epoch: Callable[[Epoch], None] | None = None,
     progress: bool = True,
@@ -72,11 +73,13 @@ def train(
         dataset: With the splits ``"train"`` and, to select an epoch, ``"val"``. No other split is used.
         config: See :class:`TrainingConfig`.
         folder: Folder for ``model.safetensors`` (the best epoch), ``training.safetensors`` (the last one, to resume from) and
-            ``metrics.jsonl``, one line per epoch. Interrupted training in this folder is resumed.
+            ``metrics.jsonl``, one line per epoch. Interrupted training in this folder is resumed. That of
+            another model, on other data or with other settings raises an error.
         on_epoch: Called with the metrics of each epoch.
         progress: Whether to show a progress bar.
     """
-    config = config or TrainingConfig()
+    config, folder = config or TrainingConfig(), None if folder is None else Path(folder)
+    _check_dataset(dataset)
     if not len(dataset.indices("train")):
         raise ValueError(f"The training split of {dataset.name} must not be empty.")
     if isinstance(model, ECTSVM):
@@ -85,7 +88,7 @@ def train(
         return _train_members(model, dataset, config, folder, progress)
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(learned, lr=config.learning_rate, weight_decay=config.weight_decay)
-    checkpoints = Checkpoints(model, optimizer, config, folder)
+    checkpoints = Checkpoints(model, optimizer, config, folder, identity(model, dataset) if folder else "")
     history, best_epoch = checkpoints.resume()
     parallel = distributed.parallel(model)
     weights = _class_weights(dataset, config)
@@ -130,6 +133,7 @@ def evaluate(
         num_points: Take only the first points of each cloud: the ``num_points`` of the :class:`TrainingConfig`.
         on_batch: Called with indices ``[n]`` and logits ``[n, C]`` of each batch of this process.
     """
+    _check_dataset(dataset)
     num_classes, all_labels = len(dataset.classes), dataset.labels.cpu()
     total, counts = torch.zeros((), dtype=torch.float64), torch.zeros(num_classes, num_classes, dtype=torch.int64)
     batches = distributed.shard(dataset.indices(split)).split(batch_size)
@@ -144,7 +148,11 @@ def evaluate(
 
 
 def predict(model: nn.Module, dataset: Dataset, split: str = "test", *, num_points: int | None = None) -> Tensor:
-    """Logits ``[B, C]`` of the shapes of one split, in its order. Every process computes all of them."""
+    """Logits ``[B, C]`` of the shapes of one split, in its order. Every process computes all of them.
+
+    For shapes that are in no data set call the model itself, in evaluation mode: ``model.eval()(shapes)``.
+    """
+    _check_dataset(dataset)
     found = list(_logits(model, dataset, dataset.indices(split).split(256), num_points))
     return torch.cat([torch.zeros(0, len(dataset.classes)), *found])
 
@@ -159,7 +167,7 @@ def _logits(model: nn.Module, dataset: Dataset, batches: Sequence[Tensor], num_p
             shapes, _ = dataset.__getitems__(indices)
             if num_points is not None:
                 shapes = shapes.subsample(num_points)
-            yield model(shapes.to(device)).cpu()
+            yield _checked(model(shapes.to(device)), dataset).cpu()
     finally:
         model.train(training)
 
@@ -252,6 +260,7 @@ def _epoch(
                     shapes = config.augmentation(shapes, noise)
                 shapes, labels = _moved(shapes, labels, device)
                 logits = model(shapes)
+            logits = _checked(logits, dataset)
             loss = nn.functional.cross_entropy(logits, labels, class_weights.to(logits.dtype), reduction="sum")
             # The size of the whole batch, not of this process's share: gradients are averaged over processes. Computed on the
             # CPU, so that the host need not wait for a GPU in every step.
@@ -268,6 +277,23 @@ def _epoch(
         raise FloatingPointError(f"The loss is {mean} in epoch {epoch}. Try a smaller learning_rate or clip.")
     seconds = time.perf_counter() - begin
     return {"epoch": epoch, "loss": mean, "learning_rate": rate, "seconds": seconds}
+
+
+def _check_dataset(dataset: Dataset) -> None:
+    given: Any = dataset
+    if not isinstance(given, Dataset):
+        kind = type(given).__name__
+        raise TypeError(f"dataset must be an eulerscan.datasets.Dataset, got {kind}. For the logits of shapes call the model.")
+
+
+def _checked(logits: Tensor, dataset: Dataset) -> Tensor:
+    """The logits, if there is one for each class."""
+    if logits.ndim != 2 or logits.shape[1] != len(dataset.classes):
+        raise ValueError(
+            f"model must return logits [B, {len(dataset.classes)}], one for each class of {dataset.name}, "
+            f"got shape {list(logits.shape)}."
+        )
+    return logits
 
 
 def _moved(shapes: Complex, labels: Tensor, device: torch.device) -> tuple[Complex, Tensor]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Metrics:
     """Metrics of a classifier on some shapes.
 
@@ -19,8 +19,10 @@ class Metrics:
 
     Example:
         >>> scores = Metrics(torch.tensor([[3, 1], [0, 1]]), loss=0.5)
-        >>> scores.accuracy, scores.balanced_accuracy
-        (0.8, 0.875)
+        >>> scores
+        Metrics(accuracy=0.800, balanced_accuracy=0.875, macro_f1=0.762, loss=0.500, count=5)
+        >>> scores.confusion[0, 1]  # of class 0, predicted as class 1
+        tensor(1)
     """
 
     confusion: Tensor
@@ -51,6 +53,10 @@ class Metrics:
         sizes = self.confusion.sum(dim=0) + self.confusion.sum(dim=1)
         occurs = sizes > 0
         return float((twice[occurs] / sizes[occurs]).mean()) if bool(occurs.any()) else 0.0
+
+    def __repr__(self) -> str:
+        names = ("accuracy", "balanced_accuracy", "macro_f1", "loss")
+        return f"Metrics({', '.join(f'{name}={getattr(self, name):.3f}' for name in names)}, count={self.count})"
 
     def summary(self, prefix: str = "") -> dict[str, float]:
         """The metrics by name, in percent except for the loss."""

@@ -82,11 +82,18 @@ def start(
         return result
 
 
+def save_run(folder: Path, config: RunConfig, model: Classifier | Ensemble) -> None:
+    """Save a trained model, so that :func:`load_run` returns it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    checkpoints.save_model(model, folder / "model.safetensors")
+    config.write(folder / "config.json")
+
+
 def load_run(folder: str | Path) -> tuple[Classifier | Ensemble, RunConfig]:
     """The trained model of a run, in evaluation mode, and its configuration."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is not a folder. A run is a folder that `eulerscan train` wrote.")
+        raise FileNotFoundError(f"{folder} is not a folder. A run is a folder that `eulerscan train` or auto wrote.")
     config = RunConfig.read(folder / "config.json")
     weights, result = folder / "model.safetensors", folder / "result.json"
     least, most = config.model.parameter_bounds(config.dim, len(config.classes))  # the configuration may claim any size
