@@ -268,7 +268,7 @@ def test_what_is_transparent_is_background_of_dark_shapes_too():
             np.array([[0.1, 0.2]]),
             {},
             ValueError,
-            "image has no foreground: no pixel is larger than 0.5, got values from 0.1 to 0.2. Use invert=True",
+            "image has no foreground: no pixel is larger than 0.5, got values from 0.1 to 0.2. .*invert",
         ),
         (np.ones((3, 3)), {"invert": "yes"}, TypeError, "invert must be True or False, got 'yes'"),
         (Image.new("RGBA", (3, 3)), {"invert": 1}, TypeError, "invert must be True or False, got 1"),
@@ -296,8 +296,19 @@ def test_one_image_where_many_are_wanted_is_named():
         from_images(np.array([[[0.0, np.inf]]]))
 
 
-def test_what_is_transparent_is_black_in_gray_images_too(tmp_path):
+def test_on_a_transparent_background_opaque_pixels_are_the_shape_whatever_their_color():
+    image = Image.new("RGBA", (4, 4), (255, 255, 255, 0))
+    image.putpixel((1, 1), (20, 90, 30, 255))
+    image.putpixel((2, 1), (255, 255, 255, 100))
+    assert from_image(image, pixels="vertices").points.tolist() == [[1, -1]]
+    assert from_image(image, threshold=0.3, pixels="vertices").points.tolist() == [[2, -1]]  # of the brightness
+    image.putalpha(255)
+    assert len(from_image(image, pixels="vertices").points) == 15
+
+
+def test_what_is_transparent_is_background_in_gray_images_too(tmp_path):
     image = Image.fromarray(np.array([[255, 0, 100]], dtype=np.uint8))
     image.save(tmp_path / "a.png", transparency=255)
+    assert es.read(tmp_path / "a.png", pixels="vertices").points.tolist() == [[1, 0], [2, 0]]
     with pytest.raises(ValueError, match="no foreground"):
-        es.read(tmp_path / "a.png")
+        es.read(tmp_path / "a.png", threshold=0.5)

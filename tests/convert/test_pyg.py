@@ -2,7 +2,8 @@ import itertools
 
 import pytest
 import torch
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.transforms import ToSparseTensor
 from torch_geometric.utils import coalesce, to_undirected
 
 import eulerscan as es
@@ -46,6 +47,22 @@ def test_as_stored_is_the_published_count():
     complex = from_pyg(data, edges="as_stored")
     assert complex.euler_characteristic().tolist() == [4 - 2 * 5 + 2]
     assert torch.equal(complex.simplices[0].long(), data.edge_index)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")  # of torch, about CSR tensors
+def test_a_sparse_adjacency_matrix_stands_for_the_edges():
+    graph = random_graph(7, 12)
+    graph.edge_index = graph.edge_index[:, : graph.num_edges // 2]  # not symmetric
+    sparse = ToSparseTensor(layout=torch.sparse_csr)(graph.clone())
+    assert "edge_index" not in sparse
+    for edges in ("unique", "as_stored"):
+        expected, found = from_pyg(graph, edges=edges), from_pyg(sparse, edges=edges)
+        assert set(map(tuple, found.simplices[0].T.tolist())) == set(map(tuple, expected.simplices[0].T.tolist()))
+
+
+def test_graphs_of_several_types_say_how_to_convert_them():
+    with pytest.raises(TypeError, match="got HeteroData. Convert it: data.to_homogeneous"):
+        from_pyg(HeteroData())
 
 
 def test_self_loops_are_no_edges_either_way():

@@ -183,5 +183,5 @@ def test_a_missing_library_is_named_with_what_installs_it(name, library, tmp_pat
     content = {"a.png": picture("png"), "a.gml": "graph [ ]"}[name]
     for module in (library, f"{library}.Image"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ModuleNotFoundError, match=rf'This needs {library}.*pip install "\.\[mesh\]"'):
+    with pytest.raises(ModuleNotFoundError, match=rf'This needs {library}.*pip install "eulerscan\[mesh\]"'):
         es.read(written(tmp_path, name, content))

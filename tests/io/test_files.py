@@ -304,3 +304,9 @@ def test_an_opaque_image_has_the_same_outline_with_a_channel_of_transparency(mod
     gray.convert(mode).save(tmp_path / "other.png")
     wanted, found = (es.read(tmp_path / name) for name in ("gray.png", "other.png"))
     assert torch.equal(wanted.points, found.points)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, "float32"])
+def test_a_wrong_dtype_is_no_damaged_file(dtype, tmp_path):
+    with pytest.raises(TypeError, match="dtype must be a torch.dtype of floating-point numbers"):
+        es.read(save(MESHES["sphere"], tmp_path, "off"), dtype=dtype)

@@ -90,3 +90,13 @@ def test_a_binary_file_is_no_table(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"PK\3\4\0\0" * 9)
     with pytest.raises(ValueError, match=r"t\.csv: file is binary"):
         read_metadata(tmp_path / "t.csv")
+
+
+def test_paths_may_be_longer_and_have_backslashes(tmp_path):
+    file = tmp_path / "leaves.csv"
+    file.write_text("file,kind\nleaves\\oak\\0.png,oak\nleaves/elm/0.png,elm\n")
+    table = read_metadata(file)
+    assert table.column("kind", ["oak/0.png", "elm/0.png"]) == ["oak", "elm"]
+    assert table.unmatched(["oak/0.png"]) == ["leaves/elm/0.png"]
+    with pytest.raises(ValueError, match="relative to the folder"):
+        table.column("kind", ["0.png"])  # of which folder?

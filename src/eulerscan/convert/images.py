@@ -62,10 +62,11 @@ def from_image(
     themselves: for small images, weights, and the complexes of the literature.
 
     Args:
-        image: An array or tensor, ``[rows, columns]`` or ``[i, j, k]``, or a Pillow image, which is converted to grayscale
-            (transparent pixels are background: black, or white if ``invert``; the pages of a TIFF file are a volume). Booleans
-            and unsigned integers are scaled to [0, 1] by the range of their dtype; signed integers and floating point are not
-            scaled. Convert color arrays to grayscale first: they would be taken for volumes.
+        image: An array or tensor, ``[rows, columns]`` or ``[i, j, k]``, or a Pillow image, which is converted to grayscale; the
+            pages of a TIFF file are a volume. Transparent pixels are background: black, or white if ``invert``. If the opacity
+            varies, opaque pixels are foreground whatever their color, unless ``threshold``, ``weighted`` or ``invert`` asks for
+            their brightness. Booleans and unsigned integers are scaled to [0, 1] by the range of their dtype; signed integers
+            and floating point are not scaled. Convert color arrays to grayscale first: they would be taken for volumes.
         threshold: Pixels with larger values are foreground. Default: 0.5, or 0 if ``weighted``.
         weighted: Use the pixel values as weights (WECT). The weight of a simplex is the maximum over the pixels that share it:
             its vertices, or the cells that contain it.
@@ -123,7 +124,7 @@ def from_images(images: Any, **options: Any) -> Complex:
     Complex(num_complexes=2, dim=2, points=10, simplices=(15 edges, 6 triangles))
     """
     chosen = ImageOptions(**options)
-    array = _array(images, "images", chosen.invert)
+    array = _array(images, "images", chosen)
     if array.ndim not in (3, 4):
         raise ValueError(f"images must have shape [N, rows, columns] or [N, i, j, k], got {list(array.shape)}.")
     return _foregrounds(array, chosen)
@@ -171,16 +172,21 @@ class ImageOptions:
         """Pixels with larger values are foreground."""
         return (0.0 if self.weighted else 0.5) if self.threshold is None else self.threshold
 
+    @property
+    def by_opacity(self) -> bool:
+        """Whether opaque pixels are foreground, whatever their color, where the opacity varies."""
+        return self.threshold is None and not self.weighted and not self.invert
+
     def by_contour(self, sides: Sequence[int]) -> bool:
         """Whether the foreground of images with these sides is bounded by contours."""
         automatic = not self.weighted and self.pixels == "cells" and max(sides) > CONTOUR_FROM
         found = automatic if self.outline == "auto" else self.outline == "contour"
         if found and self.weighted:
-            raise ValueError("outline must be 'pixels' with weighted=True: a contour has no weights.")
+            raise ValueError("outline must be 'pixels' for weighted images: a contour has no weights.")
         if not found and self.filled is not None:
-            raise ValueError(f"filled must be left out with outline='pixels', got {self.filled}.")
+            raise ValueError(f"filled must be left out if outline is 'pixels', got {str(self.filled).lower()}.")
         if self.filled and len(sides) == 3:
-            raise ValueError("filled must be False for volumes, whose contours are surfaces. For a solid use outline='pixels'.")
+            raise ValueError("filled must be false for volumes, whose contours are surfaces. A solid needs outline 'pixels'.")
         return found
 
     def steps(self, axes: int) -> Tensor:
@@ -198,7 +204,7 @@ class ImageOptions:
 
 def foreground(image: Any, options: ImageOptions) -> Complex:
     """The same as :func:`from_image`."""
-    array, invert = _array(image, "image", options.invert), options.invert
+    array, invert = _array(image, "image", options), options.invert
     if array.ndim not in (2, 3):
         raise ValueError(f"image must have shape [rows, columns] or [i, j, k], got {list(array.shape)}.")
     complex = _foregrounds(array[None], options)
@@ -208,7 +214,7 @@ def foreground(image: Any, options: ImageOptions) -> Complex:
         inverted = " of the inverted image" * invert
         if values.size and values[0] == values[1]:
             raise ValueError(f"image has no foreground: all pixels{inverted} are {values[0]:.4g}.")
-        hint = "" if invert else " Use invert=True for dark shapes."
+        hint = "" if invert else " For dark shapes use the option invert."
         raise ValueError(f"image has no foreground: no pixel{inverted} is larger than {options.bound:.4g}, got {found}.{hint}")
     return complex
 
@@ -306,14 +312,14 @@ def _resized(array: _Array, resize: int, dtype: torch.dtype) -> tuple[_Array, Te
 
 def as_gray(image: Any, name: str) -> _Array:
     """The intensities of an array, a tensor or a Pillow image; unsigned integers and booleans as numbers from 0 to 1."""
-    return _values(_array(image, name, invert=False), invert=False)
+    return _values(_array(image, name, ImageOptions(weighted=True)), invert=False)
 
 
-def _array(image: Any, name: str, invert: bool) -> _Array:
+def _array(image: Any, name: str, options: ImageOptions) -> _Array:
     if isinstance(image, Tensor):
         image = as_numpy(image)
     elif hasattr(image, "getbands"):
-        image = stack_pages(gray_pages(image, background=float(invert)))
+        image = stack_pages(gray_pages(image, options))
     array = np.asarray(image)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold real numbers, got {type(image).__name__} of {array.dtype}.")
@@ -323,8 +329,8 @@ def _array(image: Any, name: str, invert: bool) -> _Array:
     return array
 
 
-def gray_pages(image: Any, *, background: float) -> list[_Array]:
-    """Grayscale arrays of all pages of a Pillow image. Transparent pixels show the background, 0 (black) to 1 (white).
+def gray_pages(image: Any, options: ImageOptions) -> list[_Array]:
+    """Grayscale arrays of all pages of a Pillow image. Transparent pixels are background: black, or white to be inverted.
 
     The sizes that the image declares are checked against the limit of memory before its pixels are unpacked.
     """
@@ -334,14 +340,14 @@ def gray_pages(image: Any, *, background: float) -> list[_Array]:
     if count == 1:
         plain = image.mode in ("1", "L", "P", "RGB") and not image.has_transparency_data
         check_bytes(width * height * (GRAY_BYTES if plain else FLOAT_BYTES), size)
-        return [_gray(image, background)]
+        return [_gray(image, options)]
     check_bytes(width * height * count * FLOAT_BYTES, size)
     shown, pages, pixels = image.tell(), [], 0
     for page in range(count):
         image.seek(page)
         pixels += image.width * image.height
         check_bytes(pixels * FLOAT_BYTES, f"an image of {page + 1} pages of different sizes")
-        pages.append(_gray(image, background))
+        pages.append(_gray(image, options))
     image.seek(shown)
     return pages
 
@@ -382,16 +388,18 @@ def has_light_corners(image: _Array) -> bool:
     return bool((corners > ImageOptions().bound).all())
 
 
-def _gray(image: Any, background: float) -> _Array:
+def _gray(image: Any, options: ImageOptions) -> _Array:
     transparent = image.mode in ("1", "L") and image.has_transparency_data
     if (image.mode in ("1", "L", "I", "F") or image.mode.startswith("I;16")) and not transparent:
         return _pixels(image)
     if not image.has_transparency_data:
         return _pixels(image.convert("L"))
     image = image.convert("RGBA")
-    opacity, white = np.asarray(image.getchannel("A")) / 255, 255 * background
+    opacity, background = np.asarray(image.getchannel("A")), 255.0 * options.invert
+    if options.by_opacity and (opacity != opacity[:1, :1]).any():
+        return opacity
     # Levels, as of an image without transparency, whose outline is then the same.
-    return np.rint(white + (np.asarray(image.convert("L")) - white) * opacity).astype(np.uint8)
+    return np.rint(background + (np.asarray(image.convert("L")) - background) * (opacity / 255)).astype(np.uint8)
 
 
 def _pixels(image: Any) -> _Array:

@@ -30,7 +30,7 @@ def from_outline(points: Shape, *, closed: bool = True, filled: bool = False) ->
     check_bool(closed, "closed")
     check_bool(filled, "filled")
     complex = as_complex(points)
-    if complex.simplices:
+    if complex.max_dim:
         raise ValueError(f"points must be points along a curve, without simplices, got {complex}.")
     if complex.weights is not None:
         raise ValueError(

@@ -26,7 +26,8 @@ def from_pyg(data: Any, *, edges: Edges = "unique") -> Complex:
     """Convert a PyG ``Data`` or ``Batch`` to a :class:`Complex`.
 
     Vertices have the coordinates ``pos``, or ``x`` if there is no ``pos``. Edges are ``edge_index``, triangles ``face``,
-    tetrahedra ``tetra_index [4, n]`` (PyG does not offset a key ``tetra`` when batching). Other attributes are ignored.
+    tetrahedra ``tetra_index [4, n]`` (PyG does not offset a key ``tetra`` when batching). A sparse matrix ``adj_t`` stands for
+    ``edge_index`` if there is none. Other attributes are ignored.
 
     Args:
         data: A ``Data``, a ``Batch``, any object with their attributes, or a list or ``Dataset`` of these. The items of a list
@@ -46,6 +47,8 @@ def from_pyg(data: Any, *, edges: Edges = "unique") -> Complex:
     check_choice(edges, "edges", get_args(Edges))
     if isinstance(data, list | tuple) or any(base.__name__ == "Dataset" for base in type(data).__mro__):
         return collate([from_pyg(item, edges=edges) for item in data])
+    if type(data).__name__ == "HeteroData":
+        raise TypeError("shape must be a homogeneous graph, got HeteroData. Convert it: data.to_homogeneous().")
     points = next((p for p in (getattr(data, "pos", None), getattr(data, "x", None)) if p is not None), None)
     if points is None:
         raise ValueError(
@@ -161,6 +164,8 @@ def _without_loops(columns: Tensor) -> Tensor:
 
 def _simplices(data: Any, name: str, rows: int) -> Tensor | None:
     tensor = getattr(data, name, None)
+    if tensor is None and name == "edge_index":
+        tensor = _sparse_edges(getattr(data, "adj_t", None))
     if tensor is None:
         return None
     if not isinstance(tensor, Tensor) or tensor.dtype not in INTEGERS:
@@ -170,3 +175,14 @@ def _simplices(data: Any, name: str, rows: int) -> Tensor | None:
         hint = " Did you pass it transposed?" if tensor.ndim == 2 and tensor.shape[1] == rows else ""
         raise ValueError(f"{name} must have shape [{rows}, count], got {list(tensor.shape)}.{hint}")
     return tensor if tensor.numel() else None
+
+
+def _sparse_edges(matrix: Any) -> Tensor | None:
+    """Edges ``[2, n]`` of the transposed adjacency matrix that ``ToSparseTensor`` of PyG makes, by torch_sparse or by torch."""
+    if isinstance(matrix, Tensor):
+        indices: Tensor = matrix.to_sparse_coo().coalesce().indices()
+        return indices.flip(0)
+    if hasattr(matrix, "coo"):
+        row, column, _ = matrix.coo()
+        return torch.stack([column, row])
+    return None

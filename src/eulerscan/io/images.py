@@ -24,7 +24,7 @@ IMAGE_OPTIONS = tuple(field.name for field in fields(ImageOptions))
 def read_image(file: File, *, dtype: torch.dtype | None = None, **options: Any) -> Complex:
     """The foreground of an image, or of the volume in a multi-page TIFF file. Options as in :func:`from_image`."""
     chosen = ImageOptions(**options)
-    image = stack_pages(_pages(file, chosen.invert))
+    image = stack_pages(_pages(file, chosen))
     if image.size > LARGE and (mask := plain_mask(image, chosen)) is not None:
         if mask.any():
             image, chosen = mask, replace(chosen, invert=False, threshold=None)
@@ -40,19 +40,19 @@ def has_light_background(path: str | os.PathLike[str]) -> bool:
     """Whether a file is an image with light corners, whose background would be taken for the shape."""
     try:
         file = load(path)
-        return file.format in IMAGES and has_light_corners(_pages(file, invert=False)[0])
+        return file.format in IMAGES and has_light_corners(_pages(file, ImageOptions())[0])
     except (ValueError, OSError):  # reported when the file is read
         return False
 
 
-def _pages(file: File, invert: bool) -> list[np.ndarray[Any, Any]]:
+def _pages(file: File, options: ImageOptions) -> list[np.ndarray[Any, Any]]:
     pillow = require("PIL.Image", extra="mesh")
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message="Corrupt EXIF|Truncated File")
             warnings.simplefilter("ignore", pillow.DecompressionBombWarning)  # we have a limit of our own
             with pillow.open(io.BytesIO(file.content)) as image:
-                return gray_pages(image, background=float(invert))
+                return gray_pages(image, options)
     except (ImportError, MemoryError, LimitError):
         raise
     except pillow.DecompressionBombError as error:

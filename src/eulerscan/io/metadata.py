@@ -36,7 +36,8 @@ class Metadata(NamedTuple):
     def column(self, name: str, shapes: Sequence[str]) -> list[str | None]:
         """The cells of a column for the given shapes. ``None`` for shapes without a row, or with an empty cell or NA.
 
-        Shapes are found by their path, their file name, or that name without its extension; else by these in lower case.
+        Shapes are found by their path, their file name, or that name without its extension; else by the end of a longer path,
+        such as one below the current folder; else by these names in lower case.
 
         Args:
             name: The column.
@@ -69,7 +70,8 @@ class Metadata(NamedTuple):
 
     def _match(self, shapes: Sequence[str]) -> list[str | None]:
         """The row of each shape. Raises if two shapes have the same one, or if no shape has any."""
-        rows = [next((name for name in _names(shape) if name in self.rows), None) for shape in shapes]
+        ends = self._ends()
+        rows = [next((name for name in _names(shape) if name in self.rows), ends.get(shape)) for shape in shapes]
         folded = self._match_in_lower_case([shape for shape, row in zip(shapes, rows, strict=True) if row is None], rows)
         rows = [folded.get(shape) if row is None else row for shape, row in zip(shapes, rows, strict=True)]
         owner: dict[str, str] = {}
@@ -80,9 +82,16 @@ class Metadata(NamedTuple):
             example = next(iter(self.rows))
             raise ValueError(
                 f"{self.path}: column {self.key!r} must hold the names of the shapes, such as {_names(shapes[0])[1]!r}, got "
-                f"{example!r}. If another column holds them, name it 'name'."
+                f"{example!r}. If another column holds them, name it 'name'. Paths are relative to the folder of the shapes."
             )
         return rows
+
+    def _ends(self) -> dict[str, str]:
+        """The rows by the ends of their paths, where one row has them."""
+        parts_of = {row: row.split("/") for row in self.rows}
+        ends = [("/".join(parts[i:]), row) for row, parts in parts_of.items() for i in range(1, len(parts))]
+        count = Counter(end for end, _ in ends)
+        return {end: row for end, row in ends if count[end] == 1}
 
     def _match_in_lower_case(self, shapes: Sequence[str], taken: Sequence[str | None]) -> dict[str, str]:
         """The rows of shapes by names in lower case, where one row and one shape have them."""
@@ -132,8 +141,8 @@ def read_metadata(path: str | os.PathLike[str]) -> Metadata:
     """Read a table about shapes: CSV, TSV or a spreadsheet's export with semicolons, with a header.
 
     The names of the shapes are in the column ``name``, ``file``, ``filename``, ``shape``, ``id`` or ``specimen``, the first of
-    these without repeated cells, else in the first column. A name is a path below the folder of the shapes, a file name, or a
-    file name without its extension.
+    these without repeated cells, else in the first column. A name is a path below the folder of the shapes, with slashes or
+    backslashes, a file name, or a file name without its extension.
 
     Args:
         path: The file.
@@ -172,6 +181,7 @@ def read_metadata(path: str | os.PathLike[str]) -> Metadata:
         if len(cells) < len(header) or any(cells[len(header) :]):
             raise ValueError(f"{path}: row {number} must have {len(header)} cells like the header, got {len(cells)}.")
         row = dict(zip(header, cells, strict=False))
+        row[key] = row[key].replace("\\", "/")
         if row[key] in rows:
             raise ValueError(f"{path}: each shape must have one row, got {row[key]!r} again in row {number}.")
         rows[row[key]] = row

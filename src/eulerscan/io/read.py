@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from .._validation import check_bool
 from ..complexes import Complex
 from ..convert.outlines import from_outline
@@ -94,6 +96,9 @@ def parse(file: File, **options: Any) -> Complex:
     known = sorted((*names, "dtype"))
     if unknown := sorted(set(options) - set(known)):
         raise TypeError(f"options of {file.format.upper()} files are {', '.join(known)}, got {', '.join(unknown)}.")
+    dtype = options.get("dtype")
+    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+        raise TypeError(f"dtype must be a torch.dtype of floating-point numbers, got {dtype!r}.")
     try:
         complex = reader(file, **options)
         if not len(complex.points):
