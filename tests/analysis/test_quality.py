@@ -103,3 +103,11 @@ def test_one_light_background_among_masks_is_named():
     names = [f"{i}.png" for i in range(len(masks))]
     assert "10.png fills its image but for a hole: is the background light?" in remarks(shapes, names)[0]
     assert not any("background" in remark for remark in remarks(shapes[torch.arange(10)], names))
+
+
+def test_points_along_closed_curves_are_pointed_out():
+    angle = torch.arange(40) * (2 * torch.pi / 40)
+    ring = torch.stack([angle.cos(), 0.6 * angle.sin()], dim=1)
+    mixed = ring[torch.randperm(40, generator=torch.Generator().manual_seed(0))]
+    assert any("outline=true" in remark for remark in remarks(es.collate([es.Complex(ring)] * 3)))
+    assert not any("outline=true" in remark for remark in remarks(es.collate([es.Complex(mixed)] * 3)))

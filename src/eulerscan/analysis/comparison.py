@@ -69,10 +69,11 @@ class Comparison:
             fewer than three blocks where whole blocks are permuted.
         size: PERMANOVA of the logarithms of the sizes. ``None`` if all are the same.
         pairs: Comparison of every pair of groups.
-        regressions: Tests of covariates, by name.
+        regressions: Tests of covariates, by name, over the shapes of all groups.
         classifications: Cross-validated classification, by what it uses; the last one uses most.
         ordination: Principal components of the transforms.
         means: A mean shape for each group, and ``means_fitted``: whether they are fitted, else the shape nearest to the mean.
+        poor_means: The groups whose mean shape is a poor fit: farther from the mean transform than the nearest shape is.
         extremes: Shapes at two standard deviations from the mean along the first two principal components.
         warps: One outline or mesh, warped to the mean of all shapes, of each group, and to the extremes, by name: the same
             simplices at other places, for :func:`eulerscan.explorer.page`. Names say where the fit is poor.
@@ -99,6 +100,7 @@ class Comparison:
     ordination: Ordination
     means: dict[str, Complex]
     means_fitted: bool
+    poor_means: list[str]
     extremes: list[Extreme]
     warps: dict[str, Complex]
     remarks: list[str]
@@ -190,7 +192,8 @@ def compare(
             (:func:`~eulerscan.analysis.orientation.oriented`); ``"invariant"`` compares what does not change under rotation.
         permutations: Number of permutations of every test.
         strata: Block of each shape, such as the specimen of several scans (:func:`permanova`).
-        covariates: Numbers for each shape, by name, ``None`` where missing: does the shape change with them?
+        covariates: Numbers for each shape, by name, ``None`` where missing: does the shape change with them? Each is tested
+            alone, over the shapes of all groups, without adjustment for the group.
         traits: Numbers for each shape, by name, to be joined with the transform in classification.
         use_size: Whether classification may use the size of the shapes.
         classification: Whether to classify. It needs scikit-learn.
@@ -272,12 +275,14 @@ def compare(
                 progress=lambda: bar.update(1),
             )
         plane = pca(transforms)
-        shown, extremes, warps, fitted = {}, [], {}, False
+        shown: dict[str, Complex] = {}
+        poor: list[str] = []
+        extremes, warps, fitted = [], {}, False
         if num_means:
             fitted = align != "invariant" and can_fit(complex, config)
-            shown = group_means(complex, transforms, labels, config, fitted, stages, bar.update)
+            shown, poor = group_means(complex, transforms, labels, config, fitted, stages, bar.update)
             if fitted:
-                extremes = extreme_shapes(complex, plane, config, stages, bar.update)
+                extremes = extreme_shapes(complex, transforms, plane, config, stages, bar.update)
                 warps = warped_shapes(complex, transforms, labels, plane, config, stages, bar.update)
     return Comparison(
         shapes=complex,
@@ -297,6 +302,7 @@ def compare(
         ordination=plane,
         means=shown,
         means_fitted=fitted,
+        poor_means=poor,
         extremes=extremes,
         warps=warps,
         remarks=remarks,

@@ -352,7 +352,8 @@ def _checked_groups(groups: Labels, count: int) -> tuple[tuple[Hashable, ...], n
     numbers, kinds = numbered(groups, count, "groups")
     sizes = dict(zip(kinds, np.bincount(numbers).tolist(), strict=True))
     if len(kinds) < 2 or min(sizes.values()) < 2:
-        raise ValueError(f"groups must be at least two, of at least two shapes each, got {sizes}.")
+        listed = ", ".join(f"{kind} with {size}" for kind, size in sizes.items())
+        raise ValueError(f"groups must be at least two, of at least two shapes each, got {listed}.")
     return tuple(kinds[i] for i in numbers), numbers
 
 
@@ -421,7 +422,8 @@ def legend(found: Evidence) -> str:
     return (
         f"{MEANING} Gray: {low:g} or less; darkest red: {high:.3g} or more. The null beside it is the same with the labels of "
         f"the shapes permuted once; what it shows is chance. {found.permutations} permutations{blocks}, seed {found.seed}; the "
-        f"smallest possible p-value is {found.smallest_p_value:.2g}."
+        f"smallest possible p-value is {found.smallest_p_value:.2g}. {int((found.p_values <= LEVEL).sum())} of "
+        f"{len(found.p_values)} vertices have p <= {LEVEL:g}; by chance about {LEVEL * len(found.p_values):.0f} would."
     )
 
 

@@ -88,6 +88,7 @@ class Extreme(NamedTuple):
     axis: int
     deviations: float  # standard deviations from the mean
     shape: Complex
+    poor: bool  # whether the fit is poor
 
 
 def can_fit(shapes: Complex, config: ECTConfig) -> bool:
@@ -104,28 +105,42 @@ def group_means(
     fitted: bool,
     stages: Stages,
     done: Callable[[int], object],
-) -> dict[str, Complex]:
-    """The mean shape of each group: fitted, or else the shape nearest to the mean transform."""
+) -> tuple[dict[str, Complex], list[str]]:
+    """The mean shape of each group, fitted or else the shape nearest to the mean transform; and groups with a poor fit."""
     found: dict[str, Complex] = {}
+    poor = []
     for label in sorted(set(labels)):
         members = [i for i, own in enumerate(labels) if own == label]
         mean = transforms[members].mean(dim=0)
         nearest = shapes[members[int((transforms[members] - mean).flatten(1).norm(dim=1).argmin())]]
         nearest = nearest.normalized(config.normalize)
         found[label] = _fitted(mean, nearest, config, stages, f"mean-{len(found)}") if fitted else nearest
+        if fitted and is_poor(found[label], mean, transforms, config):
+            poor.append(label)
         done(1)
-    return found
+    return found, poor
+
+
+def is_poor(fit: Complex, target: Tensor, transforms: Tensor, config: ECTConfig) -> bool:
+    """Whether a fit is farther from the wanted transform than the nearest shape is, and so says little."""
+    away = float((config.transform(fit)[0] - target).norm())
+    return away > POOR * float((transforms - target).flatten(1).norm(dim=1).min())
 
 
 def extreme_shapes(
-    shapes: Complex, plane: Ordination, config: ECTConfig, stages: Stages, done: Callable[[int], object]
+    shapes: Complex,
+    transforms: Tensor,
+    plane: Ordination,
+    config: ECTConfig,
+    stages: Stages,
+    done: Callable[[int], object],
 ) -> list[Extreme]:
     """Shapes that are fitted to the transforms at the ends of the first two axes."""
     found: list[Extreme] = []
     for axis, deviations, place in _ends(plane):
         nearest = shapes[int((plane.scores - place).norm(dim=1).argmin())]
         fit = _fitted(plane.transform_at(place), nearest, config, stages, f"extreme-{axis}-{len(found)}")
-        found.append(Extreme(axis, deviations, fit))
+        found.append(Extreme(axis, deviations, fit, is_poor(fit, plane.transform_at(place), transforms, config)))
         done(1)
     return found
 
@@ -161,9 +176,7 @@ def warped_shapes(
     found = {}
     for number, (name, target) in enumerate(targets.items()):
         fit = base if target is mean else _fitted(target, base, config, stages, f"warp-{number}")
-        away = float((config.transform(fit)[0] - target).norm())
-        poor = away > POOR * float((transforms - target).flatten(1).norm(dim=1).min())
-        found[name + " (poor fit)" * poor] = fit
+        found["poor fit: " * is_poor(fit, target, transforms, config) + name] = fit
         done(1)
     return found
 

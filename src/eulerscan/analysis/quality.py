@@ -13,6 +13,8 @@ from ..complexes import Complex
 from ..complexes.simplices import faces, groups
 
 FEW_STAIRS = 100  # edges of an outline that are too few to matter
+FEW_POINTS = 20  # along a curve: fewer may be landmarks in order
+NEAR = 0.5  # mean distance of points that follow one another, relative to the radius: it is about 1 in random order
 SPECKLED = 3.0  # between most Euler characteristics: digits and letters differ by two
 OUTLIER = 8.0  # times the median absolute deviation
 
@@ -35,6 +37,7 @@ def remarks(complex: Complex, names: Sequence[str] | None = None, *, orientation
         _frames(complex, names),
         _topology(complex, names),
         _stairs(complex),
+        _curves(complex),
         _units(complex, names),
         _orientation(complex) if orientation else None,
         _meshes(complex, names),
@@ -119,6 +122,20 @@ def _stairs(complex: Complex) -> str | None:
     )
 
 
+def _curves(complex: Complex) -> str | None:
+    """Clouds in the plane whose points follow one another along closed curves."""
+    counts, starts = complex.offsets[0].diff(), complex.offsets[0][:-1]
+    if complex.dim != 2 or complex.max_dim != 0 or not len(counts) or int(counts.min()) < FEW_POINTS:
+        return None
+    points, batch = complex.normalized("center").points, complex.batch
+    following = torch.arange(len(points)) + 1
+    following[starts + counts - 1] = starts
+    steps = torch.zeros(len(counts), dtype=points.dtype).index_add(0, batch, (points[following] - points).norm(dim=1)) / counts
+    if float((steps < NEAR * complex.normalized("center").largest_norms()).double().mean()) < 0.9:
+        return None
+    return "The points of the shapes follow one another along closed curves. If they are outlines, read them with outline=true."
+
+
 def _units(complex: Complex, names: Sequence[str] | None) -> str | None:
     sizes = complex.normalized("center").largest_norms()
     small, large = float(sizes.min()), float(sizes.max())
@@ -140,7 +157,10 @@ def _orientation(complex: Complex) -> str | None:
     aligned = float(torch.linalg.eigvalsh((longest[:, :, None] * longest[:, None, :]).mean(dim=0))[-1])
     if aligned > (1 + 1 / complex.dim) / 2:
         return None
-    return "The shapes are elongated, and their longest axes point in all directions. Unless that matters, align them first."
+    return (
+        "The shapes are elongated, and their longest axes point in all directions. Unless that matters, align them, "
+        "as eulerscan compare does with --align best."
+    )
 
 
 def _meshes(complex: Complex, names: Sequence[str] | None) -> str | None:

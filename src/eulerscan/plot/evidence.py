@@ -116,9 +116,10 @@ def draw_values(ax: Any, complex: Complex, values: Tensor, mapping: Any, up: Up,
         ax.scatter(*points[shown].T, c=colors[shown], s=6, linewidths=0)
     if complex.dim == 3:
         ax.view_init(20, -60 + turn, vertical_axis=up)
-        middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, np.ptp(points, axis=0).max() / 2 or 1.0
-        ax.set(**{f"{axis}lim": (m - half, m + half) for axis, m in zip("xyz", middle, strict=True)})
-        ax.set_box_aspect((1, 1, 1), zoom=1.3)
+        middle = (points.max(axis=0) + points.min(axis=0)) / 2
+        radius = np.linalg.norm(points - middle, axis=1).max() or 1.0
+        ax.set(**{f"{axis}lim": (m - radius, m + radius) for axis, m in zip("xyz", middle, strict=True)})
+        ax.set_box_aspect((1, 1, 1), zoom=1.45)
     else:
         ax.set_aspect("equal", adjustable="datalim")  # a smaller box would leave no room for titles
     ax.set_axis_off()

@@ -63,7 +63,7 @@ def plot_ordination(
     for i, kind in enumerate(kinds):
         own = places[owner == i]
         marker = MARKERS[i // len(CATEGORICAL) % len(MARKERS)]
-        size, alpha = (8, 0.35) if drawn else (22, 0.8)
+        size, alpha = (20, 0.6) if drawn else (40, 0.8)
         ax.scatter(own[:, 0], own[:, 1], s=size, color=colors[kind], marker=marker, linewidths=0, alpha=alpha)
         ax.scatter([], [], color=colors[kind], marker=marker, s=30, label=f"{short_label(kind)} ({len(own)})")
         _draw_ellipse(ax, own, colors[kind])
@@ -139,7 +139,7 @@ def draw_means(found: Comparison) -> Figure:
     box = list(zip((middle - half).tolist(), (middle + half).tolist(), strict=True))
     projection = "3d" if len(box) == 3 else None
     tall = 1.0 if projection else min(1.6, max(0.4, float(half[1] / half[0])))
-    picture = figure(1.9 * columns + 0.2, (1.9 * tall + 0.25) * grid_rows + 0.2)
+    picture = figure(1.9 * columns + 0.2, (1.9 * tall + 0.4) * grid_rows + 0.2)
     grid = picture.add_gridspec(grid_rows, columns)
     for i, (group, shape) in enumerate(found.means.items()):
         ax = picture.add_subplot(grid[i // columns, i % columns], projection=projection)
@@ -147,11 +147,13 @@ def draw_means(found: Comparison) -> Figure:
             for other, second in found.means.items():
                 if other != group:
                     _draw_small(ax, second, np.zeros(2), 1.0, "0.8", alpha=1.0, zorder=0)
-        _finish(plot_shape(shape, ax, color=colors[group], size=_size(shape)), box, short_label(group))
+        drawn = plot_shape(shape, ax, color=colors[group], size=_size(shape))
+        _finish(drawn, box, short_label(group), group in found.poor_means)
     for i, extreme in enumerate(found.extremes):
         place = rows * columns + i if rows else len(found.means) + i
         ax = picture.add_subplot(grid[place // columns, place % columns], projection=projection)
-        _finish(plot_shape(extreme.shape, ax, color="0.25", size=_size(extreme.shape)), box, _title(extreme))
+        drawn = plot_shape(extreme.shape, ax, color="0.25", size=_size(extreme.shape))
+        _finish(drawn, box, _title(extreme), extreme.poor)
     return picture
 
 
@@ -165,11 +167,11 @@ def _title(extreme: Extreme) -> str:
     return f"axis {extreme.axis + 1}, {sign}{abs(extreme.deviations):g} SD"
 
 
-def _finish(ax: Any, box: Sequence[tuple[float, float]], title: str) -> None:
-    ax.set_title(title, fontsize=9)
+def _finish(ax: Any, box: Sequence[tuple[float, float]], title: str, poor: bool) -> None:
+    ax.set_title(f"{title}\n(poor fit)" if poor else title, fontsize=9)
     ax.set(**{f"{axis}lim": bounds for axis, bounds in zip("xyz", box, strict=False)})
     if len(box) == 3:
-        ax.set_box_aspect([high - low for low, high in box], zoom=1.1)
+        ax.set_box_aspect([high - low for low, high in box], zoom=1.5)
     ax.set_axis_off()
 
 

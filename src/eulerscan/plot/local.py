@@ -36,12 +36,14 @@ def draw_local(complex: Complex, transform: Tensor, *, up: Up = "z") -> Figure:
     scores = found.scores
     colors: Any = require("matplotlib.colors", extra="plot")
     scale = colors.LinearSegmentedColormap.from_list("local", SCALE)
-    picture = figure(SIDE * scores.shape[1], SIDE + 0.4)
+    picture = figure(SIDE * scores.shape[1], SIDE + 0.7)
     plain = Complex.from_packed(complex.packed._replace(points=complex.points.detach().cpu(), weights=None))
     for i, (values, share) in enumerate(zip(scores.T, found.explained.tolist(), strict=True)):
         low, high = (float(values.quantile(q)) for q in (0.02, 0.98)) if len(values) < 1e6 else (values.min(), values.max())
         mapping = require("matplotlib.cm", extra="plot").ScalarMappable(colors.Normalize(low, max(high, low + 1e-9)), scale)
         ax = picture.add_subplot(1, scores.shape[1], i + 1, projection="3d" if complex.dim == 3 else None)
         draw_values(ax, plain, values, mapping, up)
+        bar = picture.colorbar(mapping, ax=ax, location="bottom", fraction=0.06, shrink=0.7, extend="both")
+        bar.ax.tick_params(labelsize=7)
         ax.set_title(f"component {i + 1}, {100 * share:.0f} % of the variance", fontsize=9, y=1.02)
     return picture

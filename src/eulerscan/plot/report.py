@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MAX_LISTED = 40  # failures
 LEVEL = 0.05
 _STATISTICS = ("pseudo-F", "p-value", "smallest p-value", "R²", "ω²", "z")
+_POOR = " Poor fit: farther from the wanted transform than the nearest of the shapes."
 _CAVEAT = " Where the shapes of a group differ much, no shape has the mean of their transforms, and what is fitted may fold."
 
 _STYLE = """
@@ -52,6 +53,7 @@ def write_report(
     failures: Sequence[Failure] = (),
     command: str | None = None,
     extra: Mapping[str, tuple[str, Figure]] | None = None,
+    label: str = "Group",
 ) -> Path:
     """Write a comparison to a folder: ``report.html``, ``results.json``, tables (CSV) and figures (PNG and PDF).
 
@@ -62,6 +64,7 @@ def write_report(
         failures: Files that are not among the shapes, and why.
         command: The command that made the report.
         extra: More figures with captions, by the name of their file.
+        label: What distinguishes the groups, such as the column of a table with them.
 
     Returns:
         The path of the page, which holds all figures. It is written last.
@@ -88,31 +91,43 @@ def write_report(
     write_json(folder / "results.json", _finite(results))
     images = {name: _embedded(folder / "figures" / f"{name}.png", picture) for name, picture in pictures.items()}
     page = folder / "report.html"
-    write_text(page, _page(found, title, images, captions, failures, command))
+    write_text(page, _page(found, title, images, captions, failures, command, label))
     return page
 
 
-def summary(found: Comparison) -> list[str]:
-    """The answer in a few sentences: whether the groups differ, how much, and how well they are told apart."""
+def summary(found: Comparison, *, label: str = "Group") -> list[str]:
+    """The answer in a few sentences: whether the groups differ, how much, and how well they are told apart.
+
+    Args:
+        found: From :func:`~eulerscan.analysis.compare`.
+        label: What distinguishes the groups, such as the column of a table with them.
+    """
     test = found.permanova
-    differ = "differ" if test.p_value <= LEVEL else "do not differ significantly"
+    different = test.p_value <= LEVEL
+    form = "shape" if found.config.in_unit_ball else "form"
+    if test.smallest_p_value > LEVEL:
+        answer = f"There are too few shapes to tell whether the groups differ in {form}"
+    else:
+        answer = f"The groups {'differ' if different else 'do not differ significantly'} in {form}"
     lines = [
-        f"The groups {differ} in {'shape' if found.config.in_unit_ball else 'form'}: PERMANOVA "
+        f"{answer}: PERMANOVA "
         f"p = {test.p_value:.3g} ({test.permutations} permutations; the smallest possible is {test.smallest_p_value:.2g}). "
-        f"Group explains {100 * test.r2:.1f} % of the variation (R²; {100 * max(0.0, test.omega2):.1f} % without the part "
+        f"{label} explains {100 * test.r2:.1f} % of the variation (R²; {100 * max(0.0, test.omega2):.1f} % without the part "
         f"expected by chance), and the effect is {abs(test.z):.1f} standard deviations {'above' if test.z >= 0 else 'below'} "
         "that of permuted labels."
     ]
     if found.size is not None and found.size.p_value <= LEVEL:
         lines.append(f"Their sizes differ (p = {found.size.p_value:.3g}, R² {100 * found.size.r2:.1f} %).")
     if len(found.pairs) > 1:
-        different = sum(pair.q_value <= LEVEL for pair in found.pairs)
-        lines.append(f"{different} of {len(found.pairs)} pairs of groups differ at a false discovery rate of 5 %.")
+        number = sum(pair.q_value <= LEVEL for pair in found.pairs)
+        lines.append(f"{number} of {len(found.pairs)} pairs of groups differ at a false discovery rate of 5 %.")
     if found.dispersion is not None and found.dispersion.test.p_value <= LEVEL:
-        lines.append(
-            f"Their spread differs too (PERMDISP p = {found.dispersion.test.p_value:.3g}), so part of the difference may be "
-            "one of spread, not of means."
-        )
+        spread = f"(PERMDISP p = {found.dispersion.test.p_value:.3g})"
+        part = f"Their spread differs too {spread}, so part of the difference may be one of spread, not of means."
+        lines.append(part if different else f"But the groups differ in their spread {spread}.")
+    if found.regressions.keys() - {"size"}:
+        tests = [f"{name} p = {one.p_value:.3g} (R² {100 * one.r2:.1f} %)" for name, one in found.regressions.items()]
+        lines.append(f"Covariates, each tested over all groups without adjustment for the group: {'; '.join(tests)}.")
     if (best := found.classification) is not None:
         shares = "; ".join(
             f"from {uses} {100 * one.accuracy:.1f} % ({100 * one.interval[0]:.1f} to {100 * one.interval[1]:.1f})"
@@ -132,11 +147,12 @@ def _page(
     captions: Mapping[str, str],
     failures: Sequence[Failure],
     command: str | None,
+    label: str,
 ) -> str:
     parts = [f"<h1>{escape(title)}</h1>"]
     counts = ", ".join(f"{escape(group)} {number}" for group, number in found.counts.items())
     parts.append(f'<p class="note">{len(found.groups)} shapes in {len(found.counts)} groups: {counts}</p>')
-    parts += ['<div class="answer">', *(f"<p>{escape(line)}</p>" for line in summary(found)), "</div>"]
+    parts += ['<div class="answer">', *(f"<p>{escape(line)}</p>" for line in summary(found, label=label)), "</div>"]
     parts += [f'<p class="warning">{escape(remark)}</p>' for remark in found.remarks]
     if failures:
         more = f"<li>and {len(failures) - MAX_LISTED} more</li>" if len(failures) > MAX_LISTED else ""
@@ -168,7 +184,11 @@ def _page(
         parts += ["<h2>Covariates</h2>", _html_table(*_tables(found)["covariates"])]
         whole = found.strata is not None and blocks_are_whole(found.groups, found.strata)
         means = " Numbers are means of the blocks." if whole else ""
-        parts.append(f'<p class="note">Does the shape change with the number? Regression of the transforms on each.{means}</p>')
+        parts.append(
+            '<p class="note">Does the shape change with the number? Regression of the transforms on each, over all '
+            "groups. It is not adjusted for the group: if groups differ in shape and in the number, it finds that "
+            f"difference.{means}</p>"
+        )
     if "means" in images:
         what = (
             "Mean shapes, fitted to the mean transform of each group"
@@ -176,8 +196,10 @@ def _page(
             else ("The shape nearest to the mean of each group")
         )
         others = ", over the others in gray" if shapes_drawn else ""
+        poor = bool(found.poor_means) or any(extreme.poor for extreme in found.extremes)
+        caveat = _CAVEAT * found.means_fitted + _POOR * poor
         along = ", and shapes along the principal components" if found.extremes else ""
-        parts += ["<h2>Mean shapes</h2>", _figure(images["means"], f"{what}{others}{along}.{_CAVEAT * found.means_fitted}")]
+        parts += ["<h2>Mean shapes</h2>", _figure(images["means"], f"{what}{others}{along}.{caveat}")]
     if found.classifications:
         header, rows = _tables(found)["classification"]
         shown = [[name, *(f"{100 * float(share):.1f} %" for share in shares), used] for name, *shares, used in rows]
