@@ -3,13 +3,18 @@
 import csv
 import json
 import re
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
+import torch
+from PIL import Image
 
 from eulerscan.analysis import comparison, means
 from eulerscan.cli.main import main
+from eulerscan.convert import from_outline
+from eulerscan.plot.report import summary
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
@@ -70,7 +75,8 @@ def test_a_report_of_two_folders(tmp_path):
     assert {"groups.png", "groups.pdf", "means.png", "confusion.pdf", "shapes.csv", "distances.csv", "pairwise.csv"} <= files
     assert not (output / ".stages").exists()
     interactive = (output / "means.html").read_text("utf-8")
-    assert interactive.index('"mean of thin') < interactive.index('"mean of wide') < interactive.index('"mean of all shapes')
+    places = [interactive.index(f"mean of {name}") for name in ('thin"', 'wide"', 'all shapes"')]
+    assert places == sorted(places)
     assert len((output / "distances.csv").read_text("utf-8").splitlines()) == 13
     shares = found["classifications"]
     assert f"from shape {100 * shares['shape']['accuracy']:.1f} % (" in page
@@ -217,7 +223,7 @@ def test_an_existing_report_is_not_replaced_unless_asked(tmp_path, capsys):
     assert run(*words, "--overwrite") == 0
 
 
-def test_a_killed_command_resumes(tmp_path, monkeypatch):
+def test_a_killed_command_resumes(tmp_path, monkeypatch, capsys):
     shapes, output = folder_of(tmp_path / "shapes"), tmp_path / "out"
     words = (shapes, "--data", "outline=true", "-o", output)
 
@@ -227,6 +233,7 @@ def test_a_killed_command_resumes(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(means, "fit_shape", killed)
         assert run(*words) == 130
+    assert "the same command resumes" in capsys.readouterr().err
     stored = {path.name for path in (output / ".stages").iterdir()}
     assert sum(name.startswith("fold-") for name in stored) == 15
     assert not (output / "report.html").exists()
@@ -243,3 +250,72 @@ def test_a_table_without_a_label_is_an_error_before_files_are_read(tmp_path, cap
     (tmp_path / "table.csv").write_text("name,sex\na,f\n")
     assert run(tmp_path / "nowhere", "--table", tmp_path / "table.csv", "-o", tmp_path / "out") == 2
     assert "--table and --label belong together" in capsys.readouterr().err
+
+
+QUICK = ("--no-classify", "--no-means")
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path, capsys):
+    assert run(tmp_path / "nowhere", "-o", tmp_path / "out") == 2
+    assert "nowhere does not exist" in capsys.readouterr().err
+
+
+def test_a_report_among_the_shapes_is_refused(tmp_path, capsys):
+    shapes = folder_of(tmp_path / "shapes", number=3)
+    assert run(shapes, *QUICK, "-o", shapes / "report") == 2
+    assert "--output must be outside" in capsys.readouterr().err
+
+
+def test_an_error_of_the_input_leaves_nothing_behind(tmp_path, monkeypatch):
+    def fail(*arguments, **options):
+        raise ValueError("bad input")
+
+    monkeypatch.setattr(comparison, "permanova", fail)  # after the first stages
+    assert run(folder_of(tmp_path / "shapes", number=3), *QUICK, "-o", tmp_path / "out") == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_light_background_is_in_the_report(tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("few", "many"):
+        (tmp_path / "scans" / name).mkdir(parents=True)
+        for i in range(3):
+            image = np.full((16, 16), 255, np.uint8)
+            image[4 : rng.integers(6, 12), 4:12] = 0
+            Image.fromarray(image).save(tmp_path / "scans" / name / f"{i}.png")
+    assert run(tmp_path / "scans", *QUICK, "-o", tmp_path / "out") == 0
+    assert "has a light background" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert run(tmp_path / "scans", *QUICK, "--data", "invert=true", "-o", tmp_path / "inverted") == 0
+    assert "light background" not in (tmp_path / "inverted" / "report.html").read_text("utf-8")
+
+
+def test_a_column_of_measurements_as_label_is_pointed_out(tmp_path, capsys):
+    shapes = folder_of(tmp_path / "shapes", number=3)
+    names = [f"{group}/{i}.csv" for group in ("thin", "wide") for i in range(3)]
+    table = "\n".join(["name,length", *(f"{name},{i or 1}.5" for i, name in enumerate(names))])
+    (tmp_path / "lengths.csv").write_text(table)
+    run(shapes, *QUICK, "--table", tmp_path / "lengths.csv", "--label", "length", "-o", tmp_path / "out")
+    assert "--covariates" in capsys.readouterr().err
+
+
+def test_too_few_shapes_are_said(tmp_path):
+    assert run(folder_of(tmp_path / "shapes", number=3), *QUICK, "-o", tmp_path / "out") == 0
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "There are too few shapes to tell whether the groups differ in shape" in page
+
+
+def test_the_summary_fits_the_tests():
+    rng = np.random.default_rng(0)
+    clouds = [torch.from_numpy(ellipse(0.5, rng)) for _ in range(12)]
+    groups, ages = ["a"] * 6 + ["b"] * 6, [float(i) for i in range(12)]
+    options = {"permutations": 99, "classification": False, "means": False, "progress": False}
+    found = comparison.compare(from_outline(clouds), groups, covariates={"age": ages}, **options)
+    likely, unlikely = (replace(found.permanova, p_value=p) for p in (0.5, 0.01))
+    spread = replace(found.dispersion, test=unlikely)
+    same = summary(replace(found, permanova=likely, dispersion=spread), label="species")
+    assert "do not differ significantly" in same[0]
+    assert "species explains" in same[0]
+    assert "But the groups differ in their spread (PERMDISP p = 0.01)." in same
+    assert any("without adjustment for the group: age p = " in line for line in same)
+    differ = summary(replace(found, permanova=unlikely, dispersion=spread))
+    assert any("part of the difference may be one of spread" in line for line in differ)

@@ -563,3 +563,31 @@ def test_the_current_folder_is_cross_validated_beside_the_largest_class_of_all_i
     run("train", "--folder", ".", "--model", "svm", *grid[:4])
     run("evaluate", "runs/shapes-svm/seed-0")  # the runs in the folder are no class
     assert f"the largest class alone is {100 * 5 / 9:.1f} %" in out
+
+
+def test_other_images_are_read_like_those_of_the_run_unless_data_says_otherwise(run, tmp_path):
+    for name, background in (("dark", 0), ("light", 255)):
+        for group, width in (("thin", 4), ("wide", 12)):
+            (tmp_path / name / group).mkdir(parents=True)
+            for i in range(5):
+                image = np.full((20, 20), background, np.uint8)
+                image[2 + i : 12 + i, 4 : 4 + width] = 255 - background
+                Image.fromarray(image).save(tmp_path / name / group / f"{i}.png")
+    options = ("--model", "svm", "--num-directions", "6", "--num-thresholds", "8")
+    for name, data in (("dark", ()), ("light", ("--data", "invert=true"))):
+        _, err = run("train", "--folder", tmp_path / name, *options, "--output", tmp_path / f"run-{name}", *data)
+        assert "light background" not in err
+    dark, light = tmp_path / "run-dark" / "seed-0", tmp_path / "run-light" / "seed-0"
+    remembered, err = run("predict", light, tmp_path / "light")
+    assert "light background" not in err
+    _, err = run("predict", dark, tmp_path / "light")
+    assert "light background" in err
+    given, err = run("predict", dark, tmp_path / "light", "--data", "invert=true")
+    assert "light background" not in err
+    assert given == remembered
+    _, err = run("evaluate", dark, tmp_path / "light")
+    assert "light background" in err
+    _, err = run("evaluate", dark, tmp_path / "light", "--data", "invert=true")
+    assert "light background" not in err
+    _, err = run("evaluate", dark, "--data", "invert=true", status=2)
+    assert "--data need another folder" in err

@@ -189,6 +189,15 @@ def test_a_light_background_is_pointed_out(command, background, options, warned,
     assert ("a.png has a light background" in err) is warned
 
 
+@pytest.mark.parametrize("command", ["transform", "distances"])
+def test_labels_without_a_shape_and_shapes_without_a_label_are_listed(command, run, folder, tmp_path):
+    first, *others = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
+    (tmp_path / "kinds.csv").write_text("\n".join(["name,kind", *(f"{name},a" for name in others), "nowhere.ply,b"]))
+    _, err = run(command, folder, "--table", tmp_path / "kinds.csv", "--label", "kind", "-o", tmp_path / "out.csv")
+    assert f"{first}: no kind in" in err
+    assert "row 'nowhere.ply' is none of the shapes" in err
+
+
 def test_tables_hold_the_same_numbers(run, folder, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     for ending in ("npz", "csv", "parquet"):

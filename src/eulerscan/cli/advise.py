@@ -19,7 +19,7 @@ from .._validation import positive
 from ..analysis.advice import Advice
 from ..analysis.advice import advise as suggest
 from ..io import Failure, read_all
-from .options import Files, Input, Quiet, find_files, print_failures
+from .options import Files, Input, Quiet, find_files, print_failures, warn_unmatched
 
 SETTINGS = ("normalize", "radius", "num_thresholds", "num_directions", "scale", "divide_by")
 
@@ -57,6 +57,7 @@ def advise(
     if not 0 < tolerance < 1:
         raise ValueError(f"--tolerance must be between 0 and 1, such as 0.1, got {tolerance}.")
     listing = find_files(files, input=input, quiet=quiet or as_json)
+    warn_unmatched(listing, input)
     groups = input.groups(listing)
     chosen = _sample(listing.names, max_files)
     paths = [listing.folder / name for name in chosen]

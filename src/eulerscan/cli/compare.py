@@ -6,7 +6,9 @@ import shlex
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -22,6 +24,7 @@ from ..datasets.folder import read_named
 from ..explorer import write_page
 from ..io import Failure, read_metadata
 from ..io.metadata import join_groups
+from ..io.tables import parse_number
 from ..io.walk import name_of
 from ..plot.evidence import draw_evidence
 from ..plot.report import summary, write_report
@@ -34,6 +37,7 @@ from .options import (
     Quiet,
     check_output_folder,
     find_files,
+    light_background,
     print_failures,
     read_blocks,
     warn_beyond_radius,
@@ -87,7 +91,8 @@ def compare(
         permutations: Number of permutations of the labels. The smallest p-value is 1 / (1 + permutations).
         strata: Column of --table with blocks, such as the specimen of several scans. Labels are permuted within blocks, or
             whole blocks if each belongs to one group.
-        covariates: Columns of --table with numbers: does the shape change with them?
+        covariates: Columns of --table with numbers: does the shape change with them? Each is tested alone, over the shapes of
+            all groups, without adjustment for the group.
         traits: Columns of --table with numbers that classification may use beside the shape.
         size: Let classification use the size of the shapes too. Tests are of the shape without size, unless --normalize says
             otherwise; sizes have a test of their own.
@@ -108,7 +113,11 @@ def compare(
     if folds < 2:
         raise ValueError(f"--folds must be at least 2, got {folds}.")
     check_output_folder(output, "report.html", overwrite)
+    _check_outside(output, files)
     listing = find_files(files, input=input, exclude=[output], sort=True, quiet=quiet)
+    for path, changed in zip(listing.paths, listing.changed, strict=True):
+        if changed is None:
+            raise FileNotFoundError(f"{path} does not exist.")
     groups, without = join_groups(listing, input.table, input.label)
     if input.table is None:
         paths = (path for path, group in zip(listing.paths, listing.groups, strict=True) if not group)
@@ -131,39 +140,78 @@ def compare(
         raise ValueError(f"There must be at least two groups, got {labels[0] if labels else 'none'} only.")
     if where and sum(number > 1 for number in Counter(labels).values()) < 2:
         raise ValueError("--where needs at least two groups of at least two shapes.")
+    _warn_numeric(labels, input.label)
     table = None if input.table is None else read_metadata(input.table)
     numbers = {} if table is None else {column: table.numbers(column, own) for column in (*covariates, *traits)}
-    found = compare_groups(
-        shapes,
-        labels,
-        names=own,
-        config=ect,
-        align=None if align == "none" else align,
-        permutations=permutations,
-        strata=None if strata is None or table is None else read_blocks(table, strata, own),
-        covariates={column: numbers[column] for column in covariates},
-        traits={column: numbers[column] for column in traits},
-        use_size=size,
-        classification=classify,
-        means=means,
-        folds=folds,
-        seed=seed,
-        folder=output / STAGES,
-        progress=not quiet,
-    )
+    factor = "Group" if input.label is None else input.label
+    with _resumable(output):
+        found = compare_groups(
+            shapes,
+            labels,
+            names=own,
+            config=ect,
+            align=None if align == "none" else align,
+            permutations=permutations,
+            strata=None if strata is None or table is None else read_blocks(table, strata, own),
+            covariates={column: numbers[column] for column in covariates},
+            traits={column: numbers[column] for column in traits},
+            use_size=size,
+            classification=classify,
+            means=means,
+            folds=folds,
+            seed=seed,
+            folder=output / STAGES,
+            progress=not quiet,
+        )
     warn_beyond_radius(found.config.num_beyond(found.shapes), found.config.largest_height)
     extra = _evidence(found) if where else {}
     title = f"{', '.join(name_of(path) for path in files)}: comparison of {_listed(list(found.counts))}"
-    page = write_report(found, output, title=title, failures=failures, command=_command(), extra=extra)
+    remarks = found.remarks
+    if (light := light_background(listing.paths, reading)) is not None:  # which find_files has printed
+        found = replace(found, remarks=[light, *remarks])
+    page = write_report(found, output, title=title, failures=failures, command=_command(), extra=extra, label=factor)
     _write_warps(found, output / WARPS, title)
     shutil.rmtree(output / STAGES, ignore_errors=True)
     if not quiet:
-        for line in (*summary(found), *(f"Note: {remark}" for remark in found.remarks)):
+        for line in (*summary(found, label=factor), *(f"Note: {remark}" for remark in remarks)):
             print(line)
         print(f"{page}: report of {len(labels)} shapes in {len(found.counts)} groups")
         if found.warps:
             print(f"{output / WARPS}: interactive page of a shape that is warped between the means")
     return print_failures(failures)
+
+
+def _check_outside(output: Path, files: Sequence[Path]) -> None:
+    """Raise if the report would be in a folder of shapes: the next command would take its tables and figures for shapes."""
+    for path in files:
+        if path.is_dir() and output.resolve().is_relative_to(path.resolve()):
+            raise ValueError(f"--output must be outside of the folder of the shapes, got {output} in {path}.")
+
+
+@contextmanager
+def _resumable(output: Path) -> Iterator[None]:
+    """Keep finished stages after an interruption, and remove them with an error of the input, which would come again."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"finished stages are in {output}: the same command resumes", file=sys.stderr)
+        raise
+    except ValueError:
+        shutil.rmtree(output / STAGES, ignore_errors=True)
+        if output.is_dir() and not any(output.iterdir()):
+            output.rmdir()
+        raise
+
+
+def _warn_numeric(labels: Sequence[str], label: str | None) -> None:
+    """Warn of a column of measurements as label: many groups, each a number."""
+    kinds = set(labels)
+    if 2 * len(kinds) > len(labels) and all(parse_number(kind, decimal_comma=True) is not None for kind in kinds):
+        print(
+            f"warning: {label or 'the names of the groups'} has {len(kinds)} different numbers in {len(labels)} shapes. Does "
+            "the shape change with a number? Use --covariates",
+            file=sys.stderr,
+        )
 
 
 def _with_extent(shapes: Complex) -> tuple[list[int], list[int]]:

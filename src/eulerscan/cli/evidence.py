@@ -17,7 +17,17 @@ from ..io import READABLE, read_metadata
 from ..plot.evidence import draw_evidence
 from ..plot.figures import save
 from ..plot.shapes import guess_up
-from .options import Input, Maybe, Output, Overwrite, Quiet, check_output_folder, print_failures, read_blocks
+from .options import (
+    Input,
+    Maybe,
+    Output,
+    Overwrite,
+    Quiet,
+    check_output_folder,
+    print_failures,
+    read_blocks,
+    warn_light_background,
+)
 
 Folder = Annotated[Positional[Path], arg(metavar="FOLDER")]
 
@@ -60,6 +70,7 @@ def evidence(
     if strata is not None and input.table is None:
         raise ValueError("--strata is a column of a table: give --table and --label.")
     check_output_folder(output, "vertices.csv", overwrite)
+    reading = input.options()
     labeled = read_labeled(
         folder,
         table=input.table,
@@ -67,8 +78,9 @@ def evidence(
         only=input.only,
         exclude=[output],
         cache=input.cache,
-        **input.options(),
+        **reading,
     )
+    warn_light_background(labeled.paths, reading)
     if len(set(labeled.classes)) < 2:
         print_failures(labeled.failures)
         raise ValueError(f"{folder} must have at least two groups, each in a subfolder, got {len(set(labeled.classes))}.")
@@ -95,7 +107,8 @@ def evidence(
         sure = {region.shape for region in found.regions if region.p_value <= 0.05}
         have = "has" if len(sure) == 1 else "have"
         print(
-            f"{output}: {len(names)} shapes; {len(sure)} {have} a region with p <= 0.05. "
+            f"{output}: {len(names)} shapes; {len(sure)} {have} a region with p <= 0.05, where chance gives about "
+            f"{0.05 * len(names):.1g}. "
             f"Scores: {MEANING[0].lower()}{MEANING[1:]}"
         )
         if not sure:

@@ -16,7 +16,7 @@ from ..io import WRITABLE, write
 from ..plot.figures import FIGURES
 from ..plot.fits import Recorder, animate, draw_fit
 from ..plot.shapes import guess_up
-from .options import Maybe, Output, check_output, read_one
+from .options import Data, Maybe, Output, check_output, parse_pairs, read_one
 
 # A fit is poor if its loss is above both; successful fits end far below.
 POOR_RATIO = 0.1  # to the loss at the start
@@ -30,6 +30,7 @@ def fit(
     output: Output,
     num_points: Maybe[int] = None,
     start: Maybe[Path] = None,
+    data: Data = (),
     num_directions: Maybe[int] = None,
     num_thresholds: int = 64,
     steps: int = 600,
@@ -61,13 +62,14 @@ def fit(
     check_output(output, overwrite, WRITABLE)
     check_output(figure, overwrite, FIGURES, option="--figure")
     check_output(animation, overwrite, (".gif",), option="--animation")
-    shape = read_one(target)
+    reading = parse_pairs(data)
+    shape = read_one(target, **reading)
     begin = time.perf_counter()
     recorder = Recorder(every=max(1, steps // 60))
     result = fit_points(
         shape,
         num_points=num_points,
-        start=None if start is None else read_one(start),
+        start=None if start is None else read_one(start, **reading),
         num_directions=num_directions,
         num_thresholds=num_thresholds,
         steps=steps,

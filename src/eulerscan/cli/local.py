@@ -63,8 +63,8 @@ def local(
         max_vertices: Largest number of vertices in a neighborhood.
         num_directions: Number of directions, evenly spread.
         num_thresholds: Number of thresholds, from -1.1 to 1.1.
-        components: Write this many principal components of the descriptors instead of all numbers, or one less than the number
-            of vertices if these are fewer. Default: all numbers.
+        components: Write this many principal components of the descriptors instead of all numbers; fewer if the descriptors
+            span fewer dimensions. Default: all numbers.
         up: The axis that points up in the picture: y in .obj, .off and .glb files and z in others if auto.
     """
     check_output(output, overwrite, (".csv", ".npy"))

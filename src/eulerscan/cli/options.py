@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -149,15 +149,22 @@ def find_files(
     if extensions and not quiet:
         count = sum(listing.skipped.values())
         print(f"skipped {count} {'file' if count == 1 else 'files'} with unsupported extensions: {extensions}", file=sys.stderr)
-    image = next((name for name in listing.names if name.lower().endswith(IMAGE_EXTENSIONS)), None)
-    if image is not None and input is not None:
-        warn_light_background(listing.folder / image, input.options())
+    if input is not None:
+        warn_light_background(listing.paths, input.options())
     return listing
+
+
+def warn_unmatched(listing: Listing, input: Input) -> None:
+    """Warn of shapes without a label in the table, and of rows of the table without a shape."""
+    if input.table is None:
+        return
+    for _, line in _lines(join_groups(listing, input.table, input.label)[1]):
+        print(f"warning: {printable(line)}", file=sys.stderr)
 
 
 def read_one(path: Path, **options: Any) -> Complex:
     """Read a file that must hold a single shape."""
-    warn_light_background(path, options)
+    warn_light_background([path], options)
     shape = read(path, **DOUBLE | options)
     if shape.num_complexes > 1:
         example = list_shapes(path).paths[0]
@@ -165,15 +172,21 @@ def read_one(path: Path, **options: Any) -> Complex:
     return shape
 
 
-def warn_light_background(image: Path, reading: Mapping[str, Any]) -> None:
-    """Warn if an image has a light background, which is then taken for the shape."""
-    is_image = image.name.lower().endswith(IMAGE_EXTENSIONS)
-    if is_image and not {"invert", "threshold"} & set(reading) and has_light_background(image):
-        print(
-            f"warning: {printable(str(image))} has a light background, which is taken for the shape. Use --data invert=true "
-            "for dark shapes or invert=false to hide this warning",
-            file=sys.stderr,
-        )
+def light_background(paths: Iterable[str | Path], reading: Mapping[str, Any]) -> str | None:
+    """A sentence about the first image if it has a light background, which is then taken for the shape."""
+    image = next((path for path in paths if str(path).lower().endswith(IMAGE_EXTENSIONS)), None)
+    if image is None or {"invert", "threshold"} & set(reading) or not has_light_background(image):
+        return None
+    return (
+        f"{image} has a light background, which is taken for the shape. Use --data invert=true for dark shapes or invert=false "
+        "to hide this warning."
+    )
+
+
+def warn_light_background(paths: Iterable[str | Path], reading: Mapping[str, Any]) -> None:
+    """Warn if the first image has a light background."""
+    if (warning := light_background(paths, reading)) is not None:
+        print(f"warning: {printable(warning)}", file=sys.stderr)
 
 
 def warn_beyond_radius(count: int, radius: float, *, trained: bool = False) -> None:
@@ -207,22 +220,28 @@ def print_failures(failures: Sequence[Failure], *, done: int = 1, listed_in: Pat
         done: Number of shapes that were read.
         listed_in: A file that lists all failures: only the first 20 lines are printed.
     """
-    paths_of: dict[str, list[Path]] = {}
-    for failure in failures:
-        paths_of.setdefault(failure.reason, []).append(failure.path)
-    lines: list[tuple[int, str]] = []  # number of files, and text
-    for reason, paths in paths_of.items():
-        if len(paths) > MAX_NAMED:
-            named = ", ".join(map(str, paths[:MAX_NAMED]))
-            lines.append((len(paths), f"skipped {len(paths)} files, {named}, ...: {reason}"))
-        else:
-            lines += [(1, f"skipped {path}: {reason}") for path in paths]
+    lines = _lines(failures)
     shown = lines if listed_in is None or not listed_in.exists() else lines[:20]
     for _, line in shown:
-        print(printable(line), file=sys.stderr)
+        print(f"skipped {printable(line)}", file=sys.stderr)
     if len(shown) < len(lines):
         print(f"and {sum(count for count, _ in lines[20:])} more, all listed in {listed_in}", file=sys.stderr)
     if failures and not done:
         print("error: no readable shapes", file=sys.stderr)
         return 2
     return 1 if failures else 0
+
+
+def _lines(failures: Sequence[Failure]) -> list[tuple[int, str]]:
+    """Files with the same reason: their number, and a line that names them."""
+    paths_of: dict[str, list[Path]] = {}
+    for failure in failures:
+        paths_of.setdefault(failure.reason, []).append(failure.path)
+    lines: list[tuple[int, str]] = []
+    for reason, paths in paths_of.items():
+        if len(paths) > MAX_NAMED:
+            named = ", ".join(map(str, paths[:MAX_NAMED]))
+            lines.append((len(paths), f"{len(paths)} files, {named}, ...: {reason}"))
+        else:
+            lines += [(1, f"{path}: {reason}") for path in paths]
+    return lines

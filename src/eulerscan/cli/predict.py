@@ -24,7 +24,20 @@ from ..io.walk import name_of
 from ..training.config import RunConfig
 from ..training.loop import evaluate as score
 from ..training.runs import load_run
-from .options import Files, Maybe, MaybeOutput, Overwrite, Run, check_output, find_files, print_failures, warn_beyond_radius
+from .options import (
+    Data,
+    Files,
+    Maybe,
+    MaybeOutput,
+    Overwrite,
+    Run,
+    check_output,
+    find_files,
+    parse_pairs,
+    print_failures,
+    warn_beyond_radius,
+    warn_light_background,
+)
 
 BATCH_SIZE = 256
 _KINDS = {0: "point cloud", 1: "graph", 2: "mesh"}  # by dimension
@@ -38,6 +51,7 @@ def evaluate(
     split: Literal["train", "val", "test"] = "test",
     table: Maybe[Path] = None,
     label: Maybe[str] = None,
+    data: Data = (),
     output: MaybeOutput = None,
     as_json: bool = False,
     cache: bool = True,
@@ -45,7 +59,8 @@ def evaluate(
 ) -> int:
     """Print scores and confusion matrix of a trained model.
 
-    It is tested on a split of its own data set, or on another labeled folder.
+    It is tested on a split of its own data set, or on another labeled folder, whose files are read as those of the folder that
+    the run was trained on, unless --data says otherwise.
 
     Examples: `eulerscan evaluate runs/letter-low-cnn-4k/seed-0`, `eulerscan evaluate runs/skulls-cnn/seed-0 new-skulls/`
 
@@ -63,8 +78,8 @@ def evaluate(
     check_output(output, overwrite)
     model, config = load_run(run)
     if folder is None:
-        if table is not None or label is not None:
-            raise ValueError("--table and --label need another folder: the run knows the classes of its own data.")
+        if table is not None or label is not None or data:
+            raise ValueError("--table, --label and --data need another folder: the run knows those of its own data.")
         if "folder" in config.data and not Path(config.data["folder"]).exists():
             raise FileNotFoundError(
                 f"The run was trained on the folder {config.data['folder']}, which does not exist. Run this where you trained, "
@@ -77,8 +92,9 @@ def evaluate(
             reason = ": its shapes were used for training, after the choice of the model" if config.data.get("refit") else ""
             raise ValueError(f"{run}: the {split} split is empty{reason}.")
     else:
-        options = config.data["options"] if "folder" in config.data else {}
+        options = _reading(config, data)
         dataset, failed = _labeled(folder, config, read_labeled(folder, table=table, label=label, cache=cache, **options))
+        warn_light_background(dataset.names, options)
         split, tested = "test", str(folder)
         if "folder" in config.data and Path(config.data["folder"]).resolve() in (folder.resolve(), *folder.resolve().parents):
             print(
@@ -109,6 +125,12 @@ def evaluate(
     if output is not None:
         print(f"\npredictions in {output}")
     return print_failures(failed)
+
+
+def _reading(config: RunConfig, data: Sequence[str]) -> dict[str, Any]:
+    """Options for reading files: those of the folder that the run was trained on, replaced by those of --data."""
+    own = config.data["options"] if "folder" in config.data else {}
+    return own | parse_pairs(data)
 
 
 def _labeled(folder: Path, config: RunConfig, read: LabeledShapes) -> tuple[Dataset, list[Failure]]:
@@ -145,11 +167,14 @@ def predict(
     files: Files,
     /,
     *,
+    data: Data = (),
     output: MaybeOutput = None,
     cache: bool = True,
     overwrite: Overwrite = False,
 ) -> int:
     """Predict the class of each file. Files that cannot be read are skipped, and the exit code is then 1.
+
+    Files are read as those of the folder that the run was trained on, unless --data says otherwise.
 
     Args:
         run: Folder of a run. Its training shapes must have the same dimension as these files.
@@ -160,9 +185,10 @@ def predict(
     """
     check_output(output, overwrite)
     model, config = load_run(run)
-    options = config.data["options"] if "folder" in config.data else {}
+    options = _reading(config, data)
     listing = find_files(files)
     paths, failures = listing.paths, listing.path_failures
+    warn_light_background(paths, options)
     rows: list[list[Any]] = []
     unusual: list[tuple[Path, int]] = []
     beyond = 0

@@ -21,7 +21,6 @@ from .._imports import require
 from .._storage import write_json
 from .._tables import aligned
 from ..datasets.source import load_source, split_source
-from ..io.formats import IMAGE_EXTENSIONS
 from ..io.walk import name_of
 from ..training import distributed
 from ..training.checkpoints import Epoch
@@ -176,8 +175,7 @@ def _warn(found: datasets.Dataset, model: ModelConfig | EnsembleConfig, reading:
     warn_beyond_radius(layer.num_beyond(found.shapes[found.indices("train")]), layer.largest_height)
     if found.shapes.weights is None and found.shapes.max_dim and found.names:
         warn_unusual_topology([*zip(found.names, found.shapes.euler_characteristic().tolist(), strict=True)])
-    for image in [name for name in found.names if name.lower().endswith(IMAGE_EXTENSIONS)][:1]:
-        warn_light_background(Path(image), reading)
+    warn_light_background(found.names, reading)
 
 
 def _announce(candidate: str) -> None:
