@@ -43,7 +43,7 @@ PUBLIC = [
     "nn.models",
     "plot",
 ]
-PUBLIC += ["sklearn", "testing", "training", "training.augmentation", "training.loop", "training.metrics"]
+PUBLIC += ["sklearn", "testing", "training", "training.augmentation", "training.loop", "training.metrics", "training.models"]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 
