@@ -134,9 +134,11 @@ class ECTConfig:
             dtype: Of the coordinates once they are normalized: rounded before, shapes far from the origin would be lost.
         """
         complex = shape if isinstance(shape, Complex) else as_complex(shape)
-        complex = complex.to(dtype=torch.promote_types(complex.points.dtype, torch.float32))  # not a grid in half precision
+        if complex.points.dtype.itemsize < 4:
+            complex = complex.to(dtype=torch.float32)  # not a grid in half precision
         directions = self.directions(complex.dim).to(complex.points) if directions is None else directions
-        thresholds = self.thresholds().to(complex.points) if thresholds is None else thresholds
+        if thresholds is None:
+            thresholds = even_thresholds(self.num_thresholds, self.largest_height, dtype=torch.float64).to(complex.points)
         complex = complex if self.normalize is None else complex.normalized(self.normalize)
         complex = complex if dtype is None else complex.to(dtype=dtype)
         options = {"max_dim": self.num_channels(complex.dim) - 1} if self.variant == "channels" else {}

@@ -179,7 +179,7 @@ def test_resizing_keeps_place_and_size(options):
     [
         ({"outline": "smooth"}, ValueError, "outline.*got 'smooth'"),
         ({"outline": "contour", "weighted": True}, ValueError, "outline.*weighted"),
-        ({"filled": False}, ValueError, "filled.*got False"),
+        ({"filled": False}, ValueError, "filled.*got false"),
         ({"blur": -1.0}, ValueError, "blur.*got -1"),
         ({"resize": 0}, ValueError, "resize.*got 0"),
         ({"min_size": 1.5}, TypeError, "min_size.*got float"),
