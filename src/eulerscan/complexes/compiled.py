@@ -13,33 +13,35 @@ from torch import Tensor
 from .._imports import compiled
 from .packed import Packed
 
+Numbers = NDArray[np.float64]
+Bounds = NDArray[np.int64]
+
 
 def normalized(packed: Packed, simplices: Sequence[Tensor], degenerate: float, *, to_unit: bool) -> Tensor:
-    """As :func:`~eulerscan.complexes.normalize.normalized`: many times faster for batches of small complexes.
-
-    Coordinates are relative to the first vertex of their complex and in float64, until they are written.
-    """
-    offsets, points = packed.offsets.numpy(), np.ascontiguousarray(packed.points.detach().numpy())
+    """As :func:`~eulerscan.complexes.normalize.normalized`: many times faster for batches of small complexes."""
+    offsets, points = packed.offsets.numpy(), packed.points.detach().numpy()
     count, dim = offsets.shape[1] - 1, points.shape[1]
-    centers, sizes, done = np.zeros((count, dim)), np.ones(count), np.zeros(count, np.bool_)
-    _means(points, offsets[0], centers, sizes)
+    relative = np.zeros((len(points), 3))  # to the first vertex of the complex, with zeros for missing coordinates
+    centers, sizes, done = np.zeros((count, 3)), np.ones(count), np.zeros(count, np.bool_)
+    _means(points, offsets[0], relative, centers, sizes)
     for level in range(len(simplices), 0, -1):
         columns = simplices[level - 1]
         if len(columns) - 1 <= dim:
-            _masses(points, offsets[0], columns.numpy(), offsets[level], sizes, centers, done, degenerate)
-    result = np.empty_like(points)
-    _center(points, offsets[0], centers, to_unit, result)
+            _masses(relative, columns.numpy(), offsets[level], sizes, centers, done, degenerate)
+    result = np.empty((len(points), dim), points.dtype)
+    _center(relative, offsets[0], centers, to_unit, result)
     return torch.from_numpy(result)
 
 
 @compiled
-def _means(points: NDArray[Any], bounds: NDArray[np.int64], centers: NDArray[np.float64], sizes: NDArray[np.float64]) -> None:
-    """Mean of the vertices and largest absolute coordinate of each complex."""
+def _means(points: NDArray[Any], bounds: Bounds, relative: Numbers, centers: Numbers, sizes: Numbers) -> None:
+    """Relative coordinates, and their mean and largest absolute value in each complex."""
     for b in range(len(centers)):
         first, largest = bounds[b], 0.0
         for i in range(first, bounds[b + 1]):
             for k in range(points.shape[1]):
                 value = np.float64(points[i, k]) - np.float64(points[first, k])
+                relative[i, k] = value
                 centers[b, k] += value
                 if abs(value) > largest or value != value:  # what is not a number stays
                     largest = abs(value)
@@ -49,69 +51,63 @@ def _means(points: NDArray[Any], bounds: NDArray[np.int64], centers: NDArray[np.
 
 @compiled
 def _masses(
-    points: NDArray[Any],
-    vertex_bounds: NDArray[np.int64],
+    points: Numbers,
     columns: NDArray[Any],
-    bounds: NDArray[np.int64],
-    sizes: NDArray[np.float64],
-    centers: NDArray[np.float64],
+    bounds: Bounds,
+    sizes: Numbers,
+    centers: Numbers,
     done: NDArray[np.bool_],
     degenerate: float,
 ) -> None:
     """Center of mass of the simplices ``[k + 1, n]`` of each complex that is not done yet."""
-    rows, dim = len(columns), points.shape[1]
-    edge, corner, moment = np.zeros((3, 3)), np.zeros(3), np.zeros(3)
+    rows = len(columns)
     for b in range(len(centers)):
         if done[b]:
             continue
-        first, mass, unit = vertex_bounds[b], 0.0, 1 / sizes[b]
-        moment[:] = 0.0
+        mass, unit = 0.0, 1 / sizes[b]
+        moment_x = moment_y = moment_z = 0.0
         for j in range(bounds[b], bounds[b + 1]):
-            for k in range(dim):
-                corner[k] = np.float64(points[columns[0, j], k])
-                for r in range(rows - 1):
-                    edge[r, k] = (np.float64(points[columns[r + 1, j], k]) - corner[k]) * unit
-            u, v, w = edge[0], edge[1], edge[2]
-            if rows == 2:
-                measure = np.sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2])
+            a, c = points[columns[0, j]], points[columns[1, j]]
+            ux, uy, uz = (c[0] - a[0]) * unit, (c[1] - a[1]) * unit, (c[2] - a[2]) * unit
+            x, y, z = ux, uy, uz
+            total_x, total_y, total_z = a[0] + c[0], a[1] + c[1], a[2] + c[2]
+            if rows > 2:
+                c = points[columns[2, j]]
+                vx, vy, vz = (c[0] - a[0]) * unit, (c[1] - a[1]) * unit, (c[2] - a[2]) * unit
+                x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+                total_x, total_y, total_z = total_x + c[0], total_y + c[1], total_z + c[2]
+            if rows > 3:
+                c = points[columns[3, j]]
+                measure = abs(x * (c[0] - a[0]) + y * (c[1] - a[1]) + z * (c[2] - a[2])) * unit
+                total_x, total_y, total_z = total_x + c[0], total_y + c[1], total_z + c[2]
             else:
-                x, y, z = u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]
-                measure = np.sqrt(x * x + y * y + z * z) if rows == 3 else abs(x * w[0] + y * w[1] + z * w[2])
+                measure = np.sqrt(x * x + y * y + z * z)
             mass += measure
-            for k in range(dim):
-                total = 0.0
-                for r in range(rows - 1):
-                    total += edge[r, k]
-                moment[k] += measure * ((corner[k] - np.float64(points[first, k])) * unit + total / rows)
+            moment_x += measure * (total_x * unit)
+            moment_y += measure * (total_y * unit)
+            moment_z += measure * (total_z * unit)
         if mass > degenerate:
             done[b] = True
-            for k in range(dim):
-                centers[b, k] = sizes[b] * (moment[k] / mass)
+            mean = rows * mass  # of the corners of each simplex
+            centers[b] = sizes[b] * (moment_x / mean), sizes[b] * (moment_y / mean), sizes[b] * (moment_z / mean)
 
 
 @compiled
-def _center(
-    points: NDArray[Any], bounds: NDArray[np.int64], centers: NDArray[np.float64], to_unit: bool, result: NDArray[Any]
-) -> None:
+def _center(points: Numbers, bounds: Bounds, centers: Numbers, to_unit: bool, result: NDArray[Any]) -> None:
     """Move each center to the origin and, if asked for, divide by the largest norm."""
-    dim = points.shape[1]
     for b in range(len(centers)):
         first, last = bounds[b], bounds[b + 1]
-        size = norm = 1.0
-        if to_unit:
-            # Relative to the largest coordinate, no square overflows or vanishes.
-            size = norm = 0.0
+        points[first:last] -= centers[b]
+        norm = 1.0
+        if to_unit and last > first:
+            size = np.abs(points[first:last]).max()
+            unit, norm = 1 / size if size != 0 else 1.0, 0.0
             for i in range(first, last):
-                for k in range(dim):
-                    size = max(size, abs(np.float64(points[i, k]) - np.float64(points[first, k]) - centers[b, k]))
-            size = size if size > 0 else 1.0
-            for i in range(first, last):
-                square = 0.0
-                for k in range(dim):
-                    square += ((np.float64(points[i, k]) - np.float64(points[first, k]) - centers[b, k]) / size) ** 2
+                x, y, z = points[i, 0] * unit, points[i, 1] * unit, points[i, 2] * unit  # no square overflows or vanishes
+                square = x * x + y * y + z * z
                 if square > norm or square != square:
                     norm = square
-            norm = np.sqrt(norm) if norm != 0 else 1.0
+            norm = np.sqrt(norm) * size if norm != 0 else 1.0
         for i in range(first, last):
-            for k in range(dim):
-                result[i, k] = (np.float64(points[i, k]) - np.float64(points[first, k]) - centers[b, k]) / size / norm
+            for k in range(result.shape[1]):
+                result[i, k] = points[i, k] / norm
