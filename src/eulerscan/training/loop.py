@@ -87,7 +87,8 @@ def train(
     if isinstance(model, Ensemble):
         return _train_members(model, dataset, config, folder, progress)
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(learned, lr=config.learning_rate, weight_decay=config.weight_decay)
+    fused = {parameter.device.type for parameter in learned} <= {"cpu", "cuda"}  # all parameters in one loop
+    optimizer = torch.optim.AdamW(learned, lr=config.learning_rate, weight_decay=config.weight_decay, fused=fused or None)
     checkpoints = Checkpoints(model, optimizer, config, folder, identity(model, dataset) if folder else "")
     history, best_epoch = checkpoints.resume()
     parallel = distributed.parallel(model)
