@@ -191,7 +191,7 @@ def _fit(model: ECTSVM, dataset: Dataset, config: TrainingConfig, folder: Path |
     if config.num_points is not None:
         shapes = shapes.subsample(config.num_points)
     with seeded(config.seed, 1, DROPOUT):  # for rotate_directions
-        model.fit(shapes, labels, balanced=config.balance != "none")
+        model.fit(shapes.to(model.layer.weight.device), labels, balanced=config.balance != "none")
     return _finished(model, dataset, config, folder, time.perf_counter() - begin)
 
 
