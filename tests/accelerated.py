@@ -18,7 +18,7 @@ import pretend
 import torch
 
 import eulerscan as es
-from eulerscan import _devices, analysis, convert, training
+from eulerscan import _devices, analysis, convert, testing, training
 from eulerscan.datasets import Dataset
 from eulerscan.kernels import dispatch
 from eulerscan.nn import FrameAveraging, losses, models
@@ -192,6 +192,11 @@ CALLS = {
     "second derivative": lambda move, device: second_derivative(
         move(POINTS).clone().requires_grad_(), move(GRAPH), move(DIRECTIONS), move(THRESHOLDS)
     ),
+    "order invariance": lambda move, device: (
+        testing.assert_order_invariant(move(es.ECTLayer(3, 6, 7)), move(MESH)) or move(MESH)
+    ),
+    "oriented by principal axes": lambda move, device: analysis.oriented(move(MESH), "pca"),
+    "pca": lambda move, device: analysis.pca(move(CLOUDS)).scores,
     "training": lambda move, device: trained(perceptron(), device),
     "training of an SVM": lambda move, device: trained(models.ECTSVM(es.ECTLayer(3, 6, 7), 2), device),
     "choice of a model": lambda move, device: chosen(device),
