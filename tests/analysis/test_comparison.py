@@ -108,6 +108,15 @@ def test_principal_components_are_those_of_the_singular_values(count):
     assert bool((found.scores.amax(dim=0) >= found.scores.abs().amax(dim=0)).all())
 
 
+@pytest.mark.parametrize("method", [pca, mds])
+def test_integers_have_the_coordinates_of_the_same_floats(method):
+    values = torch.tensor([[0, 3, 4, 1], [3, 0, 5, 7], [4, 5, 0, 2], [1, 7, 2, 0]])
+    found, expected = method(values), method(values.float())
+    assert found.scores.dtype == torch.get_default_dtype()
+    assert torch.equal(found.scores, expected.scores)
+    assert torch.equal(found.explained, expected.explained)
+
+
 def test_components_of_repeated_transforms_have_unit_length():
     found = pca(torch.rand(3, 8, generator=torch.Generator().manual_seed(0))[[0, 0, 1, 1, 2, 2]])
     torch.testing.assert_close(found.components @ found.components.T, torch.eye(2))
