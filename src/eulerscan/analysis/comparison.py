@@ -197,7 +197,7 @@ def compare(
         traits: Numbers for each shape, by name, to be joined with the transform in classification.
         use_size: Whether classification may use the size of the shapes.
         classification: Whether to classify. It needs scikit-learn.
-        means: Whether to fit mean shapes.
+        means: Whether to fit mean shapes, in the plane and in space.
         folds: Number of folds of the cross-validation. Fewer if no group has so many shapes.
         seed: Of permutations and folds.
         folder: Where to keep intermediate results, so that an interrupted call resumes with the same arguments.
@@ -227,7 +227,7 @@ def compare(
     stages = Stages(folder, complex, labels, blocks, config, align, seed, folds, use_size, traits)
     numbers = Counter(labels)
     classified, folds = _classified(labels, blocks, folds, remarks) if classification else ([], folds)
-    num_means = len(numbers) if means and len(numbers) <= MAX_MEANS else 0
+    num_means = len(numbers) if means and complex.dim in (2, 3) and len(numbers) <= MAX_MEANS else 0
     total = 3 + bool(classified) * folds * num_repeats(len(classified)) + 2 * num_means + 9
     with closing(progress_bar(total, "comparing groups", hidden=not progress)) as bar:
         if align in ("pca", "best"):
