@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._devices import as_numpy
 from ..complexes.simplices import NAMES
 from ..datasets import Dataset
 from ..nn.layers import ECTLayer
@@ -133,7 +134,7 @@ def plot_confusion(confusion: Tensor, classes: Sequence[str], ax: Axes | None = 
 
     Many classes need large axes: on small ones only some have their names.
     """
-    counts = torch.as_tensor(confusion).detach().cpu().numpy()
+    counts = as_numpy(torch.as_tensor(confusion))
     if counts.shape != (len(classes), len(classes)):
         raise ValueError(
             f"confusion must have one row and one column per class, {len(classes)} each, got shape {list(counts.shape)}."
