@@ -114,7 +114,7 @@ def compare(
         raise ValueError(f"--folds must be at least 2, got {folds}.")
     check_output_folder(output, "report.html", overwrite)
     _check_outside(output, files)
-    listing = find_files(files, input=input, exclude=[output], sort=True, quiet=quiet)
+    listing = find_files(files, input=input, exclude=[output], sort=True, join=False, quiet=quiet)
     for path, changed in zip(listing.paths, listing.changed, strict=True):
         if changed is None:
             raise FileNotFoundError(f"{path} does not exist.")
