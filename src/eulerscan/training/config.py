@@ -199,7 +199,7 @@ class ModelConfig:
             num_directions = directions.quadrature_size(2 * head["degree"] + GUARD, dim)
         elif self.spectrum and dim == 3:
             num_directions = directions.quadrature_size(self._spectrum_degree, dim)
-        hidden = head.get("hidden") or ()
+        hidden: tuple[int, ...] = head.get("hidden") or ()
         return num_directions * dim + sum(a * b for a, b in pairwise(hidden)) + num_classes
 
     @property
