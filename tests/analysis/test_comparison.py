@@ -1,5 +1,6 @@
 """Features, orientation, ordination, classification and mean shapes."""
 
+import itertools
 import math
 from functools import partial
 
@@ -18,7 +19,7 @@ from eulerscan.nn.losses import laplacian_loss
 from eulerscan.variants import rotation_invariant
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-from eulerscan.analysis.classification import classify  # noqa: E402
+from eulerscan.analysis.classification import classify, wilson  # noqa: E402
 
 
 def turned(points: torch.Tensor, angle: float) -> torch.Tensor:
@@ -128,6 +129,12 @@ def test_a_single_transform_has_the_score_zero():
     assert found.explained.tolist() == [0.0]
     with pytest.raises(ValueError, match="transforms .* empty"):
         pca(torch.rand(0, 2, 4))
+
+
+def test_the_interval_of_a_share_stays_between_0_and_1():
+    for count, share in itertools.product(range(1, 200), (0.0, 1.0)):
+        low, high = wilson(share, count)
+        assert 0 <= low <= share <= high <= 1
 
 
 def test_sizes_scale_with_the_shape():
