@@ -358,7 +358,7 @@ def _checked_config(shapes: Complex, labels: Sequence[str], config: ECTConfig, r
         why = (
             "Groups differ in kind, so every test finds a difference that is not one of shape"
             if confounded
-            else ("Shapes of different kinds are compared")
+            else "Shapes of different kinds are compared"
         )
         remarks.append(f"{why} ({listed}). Convert all shapes to one kind.")
     points = shapes.offsets[0].diff()
@@ -391,9 +391,11 @@ def _candidates(features: Mapping[str, Any], dim: int, use_size: bool) -> dict[s
     """
     plain = tuple(name for name in features if not name.startswith("invariant"))
     invariant = tuple(name for name in features if name.startswith("invariant"))
-    calm, calm_invariant = (tuple(name for name in names if "transform" not in name) or names for names in (plain, invariant))
-    both = calm + calm_invariant * (2 if calm and dim == 2 else 1)
-    sets = [one for one in dict.fromkeys((both, calm, calm_invariant, plain + invariant)) if one]
+    without_counts, invariant_without_counts = (
+        tuple(name for name in names if "transform" not in name) or names for names in (plain, invariant)
+    )
+    both = without_counts + invariant_without_counts * (2 if without_counts and dim == 2 else 1)
+    sets = [one for one in dict.fromkeys((both, without_counts, invariant_without_counts, plain + invariant)) if one]
     found = {"shape": sets}
     return found | {"shape and size": [(*one, "size") for one in sets] + sets[:1]} if use_size else found
 

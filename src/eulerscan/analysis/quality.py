@@ -10,7 +10,8 @@ from torch import Tensor
 
 from .. import rotations
 from ..complexes import Complex
-from ..complexes.simplices import faces, groups
+from ..complexes.boundary import occurrences
+from ..complexes.simplices import faces
 
 FEW_STAIRS = 100  # edges of an outline that are too few to matter
 FEW_POINTS = 20  # along a curve: fewer may be landmarks in order
@@ -187,5 +188,4 @@ def _meshes(complex: Complex, names: Sequence[str] | None) -> str | None:
 def _boundary(triangles: Tensor) -> Tensor:
     """Edges ``[2, n]`` of exactly one triangle."""
     sides = faces(triangles)
-    number = groups(sides.sort(dim=0).values)
-    return sides[:, (number.bincount() == 1)[number]]
+    return sides[:, occurrences(sides, sides) == 1]

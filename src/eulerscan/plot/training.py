@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .._devices import as_numpy
-from ..complexes.simplices import NAMES
+from ..complexes.simplices import name_of
 from ..datasets import Dataset
 from ..nn.layers import ECTLayer
 from ..training.runs import load_run
@@ -86,7 +86,7 @@ def _channels(layer: ECTLayer) -> list[str]:
     """What each channel of the layer counts."""
     if layer.config.variant != "channels":
         return [EULER]
-    return ["vertices", *(NAMES.get(1 + k, f"{k}-simplices") for k in range(1, layer.num_channels))]
+    return ["vertices", *(name_of(k, k + 1) for k in range(1, layer.num_channels))]
 
 
 def plot_training(history: Sequence[Mapping[str, Any]], ax: Axes | None = None) -> Axes:

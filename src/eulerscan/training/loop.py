@@ -233,7 +233,7 @@ def _epoch(
     optimizer: torch.optim.Optimizer,
     weights: Tensor,
     epoch: int,
-    curves: Tensor | None = None,
+    curves: Tensor | None,
 ) -> Epoch:
     """One pass over the training split. Returns its metrics. The transforms of all shapes are given if they are fixed."""
     begin = time.perf_counter()
