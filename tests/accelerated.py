@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import tempfile
 import traceback
 from pathlib import Path
 
@@ -17,11 +18,12 @@ import pretend
 import torch
 
 import eulerscan as es
-from eulerscan import _devices, analysis, convert, training
+from eulerscan import _devices, analysis, convert, testing, training
 from eulerscan.datasets import Dataset
 from eulerscan.kernels import dispatch
 from eulerscan.nn import FrameAveraging, losses, models
 from eulerscan.training.augmentation import Augmentation
+from eulerscan.training.choice import candidates, choose
 from eulerscan.variants import channels, power_spectrum, sect, superlevel, wect
 
 chance = torch.Generator().manual_seed(0)
@@ -108,16 +110,34 @@ MODULES = {
 }
 
 
-def trained(device):
-    """Weights and losses after two epochs."""
-    torch.manual_seed(0)
+def clouds():
+    """A data set of two classes, on the CPU as data sets are."""
     shapes = es.collate([es.Complex(torch.rand(9, 3, generator=torch.Generator().manual_seed(n)) - 0.5) for n in range(16)])
-    splits = {"train": torch.arange(12), "val": torch.arange(12, 16)}
-    dataset = Dataset("clouds", shapes, LABELS, ("a", "b"), splits)
-    net = models.ECTMLP(es.ECTLayer(3, 6, 7), 2, hidden=(8,)).to(device)
+    splits = {"train": torch.arange(10), "val": torch.arange(10, 13), "test": torch.arange(13, 16)}
+    return Dataset("clouds", shapes, LABELS, ("a", "b"), splits)
+
+
+def trained(net, device):
+    """Weights and losses of a network after two epochs, or of an SVM that is fitted."""
     config = training.TrainingConfig(epochs=2, batch_size=4, augmentation=Augmentation(jitter=0.01), clip=1.0)
-    history = training.train(net, dataset, config, progress=False).history
+    history = training.train(net.to(device), clouds(), config, progress=False).history
     return [*net.parameters(), torch.tensor([[epoch["loss"], epoch["val_loss"]] for epoch in history])]
+
+
+def perceptron():
+    torch.manual_seed(0)
+    return models.ECTMLP(es.ECTLayer(3, 6, 7), 2, hidden=(8,))
+
+
+def chosen(device):
+    """Classes by the classifier that is chosen for a data set among an SVM and a network, from the run that is saved."""
+    dataset = clouds()
+    tried = candidates(dataset, training.ModelConfig(num_directions=6), training.TrainingConfig(epochs=1))[1:4:2]
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        choose(run, dataset, {"name": "clouds", "options": {}}, tried, device=torch.device(device))
+        net = training.load_run(run)[0].to(device)
+    return net(dataset.shapes.to(device)).argmax(dim=1)
 
 
 def second_derivative(points, graph, directions, thresholds):
@@ -172,7 +192,14 @@ CALLS = {
     "second derivative": lambda move, device: second_derivative(
         move(POINTS).clone().requires_grad_(), move(GRAPH), move(DIRECTIONS), move(THRESHOLDS)
     ),
-    "training": lambda move, device: trained(device),
+    "order invariance": lambda move, device: (
+        testing.assert_order_invariant(move(es.ECTLayer(3, 6, 7)), move(MESH)) or move(MESH)
+    ),
+    "oriented by principal axes": lambda move, device: analysis.oriented(move(MESH), "pca"),
+    "pca": lambda move, device: analysis.pca(move(CLOUDS)).scores,
+    "training": lambda move, device: trained(perceptron(), device),
+    "training of an SVM": lambda move, device: trained(models.ECTSVM(es.ECTLayer(3, 6, 7), 2), device),
+    "choice of a model": lambda move, device: chosen(device),
     "SVM": lambda move, device: classified(move),
     "to the CPU": lambda move, device: move(move(GRAPH).cpu()),
 }

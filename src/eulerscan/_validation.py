@@ -88,11 +88,22 @@ def check_radius(radius: float | Tensor | None, *, optional: bool = False) -> No
         raise ValueError(f"radius must be positive and finite, got {radius}.")
 
 
+def check_floating(tensor: Tensor, name: str) -> None:
+    """A tensor of floating-point numbers. Values are not read."""
+    if not isinstance(tensor, Tensor) or not tensor.is_floating_point():
+        got = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
+        raise TypeError(f"{name} must be a torch.Tensor of floating point, got {got}.")
+
+
+def check_finite(tensor: Tensor, name: str) -> None:
+    """A tensor without infinity and NaN."""
+    if not is_finite(tensor):
+        raise ValueError(f"{name} must be finite, got {tensor[~torch.isfinite(tensor)][0].item()}.")
+
+
 def check_directions(directions: Tensor, dim: int) -> None:
     """``[T, dim]`` with T at least 1. Values are not read."""
-    if not isinstance(directions, Tensor) or not directions.is_floating_point():
-        got = directions.dtype if isinstance(directions, Tensor) else type(directions).__name__
-        raise TypeError(f"directions must be a torch.Tensor of floating point, got {got}.")
+    check_floating(directions, "directions")
     if directions.ndim != 2 or directions.shape[1] != dim or not len(directions):
         raise ValueError(f"directions must have shape [T, {dim}] for dim={dim}, got {list(directions.shape)}.")
 

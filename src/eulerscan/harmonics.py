@@ -113,6 +113,8 @@ def coefficients(transform: Tensor, directions: Tensor, degree: int | None = Non
             f"transform must have shape [..., {len(directions)}, H], since there are {len(directions)} directions, "
             f"got {list(transform.shape)}."
         )
+    if not transform.is_floating_point():  # the matrix has fractions
+        transform = transform.to(torch.get_default_dtype())
     device = "cpu" if transform.is_meta else transform.device.type  # autocast does not know "meta"
     with torch.autocast(device, enabled=False):
         return projection(directions, degree).to(transform) @ transform

@@ -1,5 +1,6 @@
 """Features, orientation, ordination, classification and mean shapes."""
 
+import itertools
 import math
 from functools import partial
 
@@ -18,7 +19,7 @@ from eulerscan.nn.losses import laplacian_loss
 from eulerscan.variants import rotation_invariant
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-from eulerscan.analysis.classification import classify  # noqa: E402
+from eulerscan.analysis.classification import classify, wilson  # noqa: E402
 
 
 def turned(points: torch.Tensor, angle: float) -> torch.Tensor:
@@ -108,6 +109,15 @@ def test_principal_components_are_those_of_the_singular_values(count):
     assert bool((found.scores.amax(dim=0) >= found.scores.abs().amax(dim=0)).all())
 
 
+@pytest.mark.parametrize("method", [pca, mds])
+def test_integers_have_the_coordinates_of_the_same_floats(method):
+    values = torch.tensor([[0, 3, 4, 1], [3, 0, 5, 7], [4, 5, 0, 2], [1, 7, 2, 0]])
+    found, expected = method(values), method(values.float())
+    assert found.scores.dtype == torch.get_default_dtype()
+    assert torch.equal(found.scores, expected.scores)
+    assert torch.equal(found.explained, expected.explained)
+
+
 def test_components_of_repeated_transforms_have_unit_length():
     found = pca(torch.rand(3, 8, generator=torch.Generator().manual_seed(0))[[0, 0, 1, 1, 2, 2]])
     torch.testing.assert_close(found.components @ found.components.T, torch.eye(2))
@@ -119,6 +129,12 @@ def test_a_single_transform_has_the_score_zero():
     assert found.explained.tolist() == [0.0]
     with pytest.raises(ValueError, match="transforms .* empty"):
         pca(torch.rand(0, 2, 4))
+
+
+def test_the_interval_of_a_share_stays_between_0_and_1():
+    for count, share in itertools.product(range(1, 200), (0.0, 1.0)):
+        low, high = wilson(share, count)
+        assert 0 <= low <= share <= high <= 1
 
 
 def test_sizes_scale_with_the_shape():

@@ -79,6 +79,20 @@ def test_open_meshes_are_named():
     assert remark == "1 mesh has open edges (holed): gaps count as holes."
 
 
+@pytest.mark.parametrize("order", [[0, 1, 2], [1, 2, 0], [2, 0, 1], [1, 0, 2]])
+@pytest.mark.parametrize("apex", [[0.5, 0, 0], [1e-9, 0, 0], [0, 0, 0]])
+def test_degenerate_triangles_are_counted_in_any_order_of_their_corners(order, apex):
+    points = torch.tensor([[0.0, 0, 0], [1, 0, 0], apex], dtype=torch.float64)
+    [remark] = remarks(es.Complex(points, [torch.arange(3)[order][:, None]]).closure())
+    assert "100% of the triangles are degenerate" in remark
+
+
+def test_a_triangle_whose_corners_coincide_is_degenerate():
+    points = torch.tensor([[0.0, 0, 0], [0, 0, 0], [0, 0, 0], [1, 0, 0]])
+    [remark] = remarks(es.Complex(points, [torch.tensor([[0], [1], [2]])]).closure())
+    assert "100% of the triangles are degenerate" in remark
+
+
 def test_the_open_one_of_large_meshes_is_named():
     ball = trimesh.creation.icosphere(6)  # two of them have more than 46,341 vertices, whose square is beyond int32
     holed = trimesh.Trimesh(ball.vertices, ball.faces[3:])

@@ -54,6 +54,24 @@ def results(output):
     return json.loads((output / "results.json").read_text("utf-8"))
 
 
+@pytest.mark.parametrize("dim", [1, 4])
+def test_shapes_that_cannot_be_drawn_have_a_report_without_mean_shapes(tmp_path, dim):
+    rng = np.random.default_rng(0)
+    for name, width in (("thin", 0.5), ("wide", 2.0)):
+        (tmp_path / "shapes" / name).mkdir(parents=True)
+        for i in range(4):
+            np.save(tmp_path / "shapes" / name / f"{i}.npy", rng.uniform(size=(12, dim)) ** width)
+    output = tmp_path / "out"
+    assert run(tmp_path / "shapes", "-o", output, "--no-classify") == 0
+    assert "permanova" in results(output)
+    page = (output / "report.html").read_text("utf-8")
+    assert "PERMANOVA" in page
+    assert "Mean shapes" not in page
+    assert not (output / "means.html").exists()
+    assert run(tmp_path / "shapes", "-o", tmp_path / "where", "--where", "--no-classify") == 2
+    assert not (tmp_path / "where").exists()
+
+
 def test_a_report_of_two_folders(tmp_path):
     output = tmp_path / "out"
     assert run(folder_of(tmp_path / "shapes"), "--data", "outline=true", "-o", output) == 0

@@ -44,6 +44,13 @@ def test_degrees_and_lags_may_be_numbers_of_numpy():
     assert torch.equal(power_spectrum(transform, nodes, lag=np.int64(1)), power_spectrum(transform, nodes, lag=1))
 
 
+def test_transforms_of_integers_have_the_coefficients_of_the_same_floats():
+    nodes = quadrature(6).directions
+    transform = torch.arange(2 * len(nodes) * 5).reshape(2, len(nodes), 5) % 7
+    assert torch.equal(coefficients(transform, nodes), coefficients(transform.float(), nodes))
+    assert torch.equal(power_spectrum(transform, nodes), power_spectrum(transform.float(), nodes))
+
+
 def test_a_quadrature_in_the_plane_is_the_circle():
     nodes, weights = quadrature(7, 2)
     assert torch.equal(nodes, circle(8))

@@ -417,7 +417,7 @@ SEEN = TransformTarget.of(CLOUD, es.directions.circle(4), es.thresholds(8), scal
             TypeError,
             "start must be .* got list",
         ),
-        (lambda: fit_directions(CLOUD, SEEN, restarts=-1), ValueError, "restarts must not be negative, got -1"),
+        (lambda: fit_directions(CLOUD, SEEN, restarts=-1), ValueError, "restarts must be at least 0, got -1"),
     ],
 )
 def test_invalid_arguments_are_named(call, error, text):

@@ -47,6 +47,15 @@ def test_shapes_are_drawn_in_the_plane_and_in_space(dim, kind):
     ax.figure.canvas.draw()
 
 
+def test_half_precision_is_drawn():
+    transform, heights = torch.rand(5, 8).bfloat16(), es.thresholds(8).bfloat16()
+    assert len(plot.plot_transform(transform, axes(), thresholds=heights).images) == 1
+    assert len(plot.plot_curves(transform, heights, axes()).lines) == 5
+    assert plot.plot_directions(es.directions.circle(5).bfloat16(), axes(), before=es.directions.circle(5).bfloat16()).lines
+    assert plot.color_limits(transform) == plot.color_limits(transform.float())
+    assert plot.plot_confusion(torch.eye(2).bfloat16(), ("a", "b"), axes()).images
+
+
 def test_a_transform_is_an_image_with_one_row_per_direction():
     transform = es.ect(square(2), es.directions.circle(6), es.thresholds(9))[0]
     (image,) = plot.plot_transform(transform, axes(), thresholds=es.thresholds(9)).images

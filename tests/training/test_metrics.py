@@ -1,11 +1,9 @@
-import itertools
-
 import numpy as np
 import pytest
 import torch
 from sklearn import metrics as sk
 
-from eulerscan.training.metrics import Metrics, confusion, wilson
+from eulerscan.training.metrics import Metrics, confusion
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -17,12 +15,6 @@ def test_scores_equal_those_of_scikit_learn(seed):
     assert scores.accuracy == pytest.approx(sk.accuracy_score(labels, predicted))
     assert scores.balanced_accuracy == pytest.approx(sk.balanced_accuracy_score(labels, predicted))
     assert scores.macro_f1 == pytest.approx(sk.f1_score(labels, predicted, average="macro"))
-
-
-def test_the_interval_of_a_share_stays_between_0_and_1():
-    for count, share in itertools.product(range(1, 200), (0.0, 1.0)):
-        low, high = wilson(share, count)
-        assert 0 <= low <= share <= high <= 1
 
 
 def test_classes_that_never_occur_count_for_nothing():

@@ -109,7 +109,7 @@ def tamper_config(folder, **changes):
             ValueError,
             r"layer.weight has shape \[4, 3\] in the file, \[4, 2\]",
         ),
-        (lambda f: (f / "model.safetensors").write_bytes(b"not tensors"), ValueError, "model.safetensors is damaged"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"not tensors" * 9), ValueError, "model.safetensors is damaged"),
         (
             lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-9]),
             ValueError,
@@ -255,18 +255,16 @@ def test_a_checkpoint_without_optimizer_state_is_not_resumed(finished, config, d
         ModelConfig("svm", spectrum=True, num_directions=100),
     ],
 )
-def test_the_number_of_parameters_is_within_its_bounds(config, num_classes, dim):
+def test_the_number_of_parameters_is_at_least_its_bound(config, num_classes, dim):
     with torch.device("meta"):
         count = sum(tensor.numel() for tensor in config.build(dim, num_classes).state_dict().values())
-    least, most = config.parameter_bounds(dim, num_classes)
-    assert least <= count <= most < 100 * count + 10**6
+    assert 0 < config.least_parameters(dim, num_classes) <= count
 
 
-def test_the_bounds_of_harmonics_grow_with_their_degree():
-    (least, most), (more, much) = (ModelConfig("harmonics", degree=degree).parameter_bounds(3, 4) for degree in (6, 10**6))
+def test_the_bound_of_harmonics_grows_with_their_degree():
+    least, more = (ModelConfig("harmonics", degree=degree).least_parameters(3, 4) for degree in (6, 10**6))
     assert least == 3 * 561 + 4
     assert more > 10**12
-    assert much > 10**6 * most
 
 
 def test_a_run_killed_while_members_of_an_ensemble_are_removed_can_begin_again(tmp_path, config, data, monkeypatch):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -171,8 +172,9 @@ def _by_integral(problem: _Problem, max_steps: int) -> Attribution:
     steps = min(32, max_steps)
     while True:
         total = torch.zeros_like(points)
-        for node, weight in zip(*_gauss_legendre(steps), strict=True):
-            total += weight * problem.gradient(node * points)
+        nodes, weights = np.polynomial.legendre.leggauss(steps)  # on [-1, 1]
+        for node, weight in zip((nodes + 1).tolist(), weights.tolist(), strict=True):
+            total += 0.5 * weight * problem.gradient(0.5 * node * points)
         found = Attribution(problem.complex, (total * points).sum(dim=1), outputs, baselines)
         error = found.completeness_error
         assert error is not None
@@ -180,13 +182,6 @@ def _by_integral(problem: _Problem, max_steps: int) -> Attribution:
         if bool((error.abs() <= small).all()) or steps == max_steps:
             return found
         steps = min(2 * steps, max_steps)
-
-
-def _gauss_legendre(count: int) -> tuple[list[float], list[float]]:
-    import numpy as np
-
-    nodes, weights = np.polynomial.legendre.leggauss(count)
-    return (0.5 * (nodes + 1)).tolist(), (0.5 * weights).tolist()
 
 
 @torch.no_grad()

@@ -35,7 +35,7 @@ class Classification:
 
     Attributes:
         accuracy: Share of the shapes that were classified correctly, each by a classifier that had not seen it.
-        interval: The 95 % interval of the accuracy, from the number of shapes (:func:`~eulerscan.training.metrics.wilson`).
+        interval: The 95 % interval of the accuracy, from the number of shapes (:func:`wilson`).
         majority: Accuracy of always predicting the largest group.
         balanced: Mean over the groups of the share classified correctly.
         folds, repeats: Number of folds, and how often they were drawn.
@@ -62,13 +62,23 @@ class Classification:
 
     def as_dict(self) -> dict[str, Any]:
         """What JSON can hold."""
-        left_out = ("confusion", "predictions", "fold_accuracies", "groups")
-        values = {name: value for name, value in vars(self).items() if name not in left_out}
-        return values | {
-            "fold_accuracies": list(self.fold_accuracies),
-            "groups": list(self.groups),
-            "confusion": self.confusion.tolist(),
-        }
+        values = {name: value for name, value in vars(self).items() if name != "predictions"}
+        return values | {"confusion": self.confusion.tolist()}
+
+
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """The 95 % interval of Wilson for a share of ``count`` independent trials.
+
+    >>> [round(bound, 3) for bound in wilson(0.9, 40)]
+    [0.769, 0.96]
+    >>> wilson(1.0, 60)[1]
+    1.0
+    """
+    z = 1.959964
+    center, spread = share + z**2 / (2 * count), z * math.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
+    whole = 1 + z**2 / count
+    # The share is inside, and rounding must not say otherwise.
+    return max(0.0, min(share, (center - spread) / whole)), min(1.0, max(share, (center + spread) / whole))
 
 
 def classify(
@@ -180,7 +190,6 @@ def num_repeats(count: int) -> int:
 def _summary(
     predicted: _Array, labels: _Array, kinds: list[str], folds: int, accuracies: list[float], chosen: dict[str, int], seed: int
 ) -> Classification:
-    from ..training.metrics import wilson
 
     confusion = np.zeros((len(kinds), len(kinds)), dtype=np.int64)
     np.add.at(confusion, (np.broadcast_to(labels, predicted.shape), predicted), 1)
@@ -267,6 +276,6 @@ def _kernel(squares: _Array, num_train: int, gamma: float) -> _Array:
 def _predict(kernel: _Array, labels: _Array, train: _Array, test: _Array, penalty: float) -> _Array:
     if len(np.unique(labels[train])) < 2:
         return np.full(len(test), labels[train][0])
-    machine = require("sklearn.svm", extra="sklearn").SVC(C=penalty, kernel="precomputed")
-    machine.fit(kernel[np.ix_(train, train)], labels[train])
-    return np.asarray(machine.predict(kernel[np.ix_(test, train)]))
+    svm = require("sklearn.svm", extra="sklearn").SVC(C=penalty, kernel="precomputed")
+    svm.fit(kernel[np.ix_(train, train)], labels[train])
+    return np.asarray(svm.predict(kernel[np.ix_(test, train)]))

@@ -197,7 +197,7 @@ def compare(
         traits: Numbers for each shape, by name, to be joined with the transform in classification.
         use_size: Whether classification may use the size of the shapes.
         classification: Whether to classify. It needs scikit-learn.
-        means: Whether to fit mean shapes.
+        means: Whether to fit mean shapes, in the plane and in space.
         folds: Number of folds of the cross-validation. Fewer if no group has so many shapes.
         seed: Of permutations and folds.
         folder: Where to keep intermediate results, so that an interrupted call resumes with the same arguments.
@@ -227,7 +227,7 @@ def compare(
     stages = Stages(folder, complex, labels, blocks, config, align, seed, folds, use_size, traits)
     numbers = Counter(labels)
     classified, folds = _classified(labels, blocks, folds, remarks) if classification else ([], folds)
-    num_means = len(numbers) if means and len(numbers) <= MAX_MEANS else 0
+    num_means = len(numbers) if means and complex.dim in (2, 3) and len(numbers) <= MAX_MEANS else 0
     total = 3 + bool(classified) * folds * num_repeats(len(classified)) + 2 * num_means + 9
     with closing(progress_bar(total, "comparing groups", hidden=not progress)) as bar:
         if align in ("pca", "best"):
@@ -358,7 +358,7 @@ def _checked_config(shapes: Complex, labels: Sequence[str], config: ECTConfig, r
         why = (
             "Groups differ in kind, so every test finds a difference that is not one of shape"
             if confounded
-            else ("Shapes of different kinds are compared")
+            else "Shapes of different kinds are compared"
         )
         remarks.append(f"{why} ({listed}). Convert all shapes to one kind.")
     points = shapes.offsets[0].diff()
@@ -391,9 +391,11 @@ def _candidates(features: Mapping[str, Any], dim: int, use_size: bool) -> dict[s
     """
     plain = tuple(name for name in features if not name.startswith("invariant"))
     invariant = tuple(name for name in features if name.startswith("invariant"))
-    calm, calm_invariant = (tuple(name for name in names if "transform" not in name) or names for names in (plain, invariant))
-    both = calm + calm_invariant * (2 if calm and dim == 2 else 1)
-    sets = [one for one in dict.fromkeys((both, calm, calm_invariant, plain + invariant)) if one]
+    without_counts, invariant_without_counts = (
+        tuple(name for name in names if "transform" not in name) or names for names in (plain, invariant)
+    )
+    both = without_counts + invariant_without_counts * (2 if without_counts and dim == 2 else 1)
+    sets = [one for one in dict.fromkeys((both, without_counts, invariant_without_counts, plain + invariant)) if one]
     found = {"shape": sets}
     return found | {"shape and size": [(*one, "size") for one in sets] + sets[:1]} if use_size else found
 

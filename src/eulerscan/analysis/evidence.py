@@ -18,7 +18,6 @@ import math
 import os
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +29,7 @@ from .._storage import write_text
 from .._tables import comma_separated
 from ..complexes import Complex, Shape, as_complex
 from ..complexes.boundary import outlined
+from ..complexes.neighborhoods import adjacent_pairs
 from ..config import ECTConfig
 from ..grid import scale_of_step
 from ..io.colors import write_colored
@@ -222,7 +222,7 @@ def labeled_scores(
 
 def neighbor_mean(complex: Complex, values: Tensor) -> Tensor:
     """``[V, P]``: the mean of the values ``[V, P]`` over each vertex and the vertices that share an edge with it."""
-    edges, loops = _edges(complex), torch.arange(len(values)).repeat(2, 1)
+    edges, loops = adjacent_pairs(complex), torch.arange(len(values)).repeat(2, 1)
     both = torch.cat([loops, edges, edges.flip(0)], dim=1)
     size = (len(values), len(values))
     matrix = torch.sparse_coo_tensor(both, values.new_ones(both.shape[1]), size, check_invariants=False)
@@ -301,7 +301,7 @@ def _components(complex: Complex, inside: Tensor) -> Tensor:
     numbers = torch.full(inside.shape, -1)
     roots = torch.arange(int(inside.sum()))
     numbers[inside] = roots
-    edges = _edges(complex)
+    edges = adjacent_pairs(complex)
     edge, labeling = (inside[edges[0]] & inside[edges[1]]).nonzero(as_tuple=True)
     first, second = numbers[edges[:, edge], labeling]
     while bool((roots[first] != roots[second]).any()):
@@ -310,15 +310,6 @@ def _components(complex: Complex, inside: Tensor) -> Tensor:
             roots = roots.scatter_reduce(0, roots[end], low, "amin")
         roots = roots[roots]
     return roots
-
-
-def _edges(complex: Complex) -> Tensor:
-    """``[2, n]``: the edges, or all pairs of vertices of a cell where no edges are listed."""
-    edges = complex.of_dim(1)
-    if edges.numel():
-        return edges
-    pairs = [columns[list(pair)] for columns in complex.simplices for pair in combinations(range(len(columns)), 2)]
-    return torch.cat([edges, *pairs], dim=1)
 
 
 def _chunks(complex: Complex, num_labelings: int) -> list[Tensor]:

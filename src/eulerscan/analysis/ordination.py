@@ -69,7 +69,7 @@ def pca(transforms: Tensor, num_components: int = 10) -> Ordination:
     explained = values / torch.where(total > 0, total, 1.0)
     along = (components * signs[:, None]).view(-1, *transforms.shape[1:])
     found = (scores * signs, explained, mean.view(transforms.shape[1:]), along)
-    return Ordination(*(part.to(transforms.dtype) for part in found))
+    return Ordination(*(part.to(_floating(transforms)) for part in found))
 
 
 def mds(distances: Tensor | _Array, num_components: int = 10) -> Ordination:
@@ -93,7 +93,7 @@ def mds(distances: Tensor | _Array, num_components: int = 10) -> Ordination:
     total = values.clamp(min=0).sum()
     scores = vectors[:, :kept] * values[:kept].clamp(min=0).sqrt()
     explained = values[:kept].clamp(min=0) / torch.where(total > 0, total, 1.0)
-    return Ordination((scores * _signs(scores)).to(matrix.dtype), explained.to(matrix.dtype))
+    return Ordination(*(part.to(_floating(matrix)) for part in (scores * _signs(scores), explained)))
 
 
 def gower_matrix(distances: Matrix) -> Matrix:
@@ -101,6 +101,11 @@ def gower_matrix(distances: Matrix) -> Matrix:
     squares = distances**2
     products: Matrix = -(squares - squares.mean(0) - squares.mean(1)[:, None] + squares.mean()) / 2
     return products
+
+
+def _floating(values: Tensor) -> torch.dtype:
+    """The dtype of results: that of the values, unless they are integers."""
+    return values.dtype if values.is_floating_point() else torch.get_default_dtype()
 
 
 def _signs(scores: Tensor) -> Tensor:

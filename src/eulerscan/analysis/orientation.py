@@ -65,7 +65,8 @@ def _principal(shapes: Complex) -> Tensor:
     # A rotation, not a reflection: the axis with the least certain side is flipped.
     mirrored = torch.linalg.det(axes) < 0
     least = tails.abs().argmin(dim=1)
-    flip = torch.where(mirrored[:, None] & (torch.arange(shapes.dim) == least[:, None]), -1.0, 1.0)
+    flipped = mirrored[:, None] & (torch.arange(shapes.dim, device=shapes.device) == least[:, None])
+    flip = torch.where(flipped, -1.0, 1.0)
     return axes * flip[:, :, None]
 
 
@@ -75,8 +76,8 @@ def _best_in_plane(shapes: Complex) -> Tensor:
     spectra = torch.fft.fft(config.transform(shapes.to(torch.float64)), dim=1)  # [B, T, H]
     magnitudes = spectra.abs()
     first = int((magnitudes - magnitudes.mean(dim=0)).square().sum(dim=(1, 2)).argmin())
-    target, shift = spectra[first], torch.full((len(spectra),), -1)
-    frequency = torch.fft.fftfreq(FINE, 1 / FINE, dtype=torch.float64)
+    target, shift = spectra[first], torch.full((len(spectra),), -1, device=shapes.device)
+    frequency = torch.fft.fftfreq(FINE, 1 / FINE, dtype=torch.float64, device=shapes.device)
     for _ in range(ROUNDS):
         correlation = torch.fft.ifft((target * spectra.conj()).sum(dim=2), dim=1).real  # [B, shifts]
         found = correlation.argmax(dim=1)
@@ -96,7 +97,7 @@ def _best_in_space(shapes: Complex) -> Tensor:
     unit = shapes.to(torch.float64).normalized("unit_ball")
     cached = [CachedTransforms(unit[i], 64, 64, config.largest_height) for i in range(len(unit))]
     found = [
-        rotations.uniform(1, 3)[0] if i == first else align_pair(cached[first], one).rotation
+        torch.eye(3).to(unit.points) if i == first else align_pair(cached[first], one).rotation
         for i, one in enumerate(progress(cached, "aligning shapes"))
     ]
     return torch.stack(found)

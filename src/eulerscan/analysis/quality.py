@@ -10,7 +10,8 @@ from torch import Tensor
 
 from .. import rotations
 from ..complexes import Complex
-from ..complexes.simplices import faces, groups
+from ..complexes.boundary import occurrences
+from ..complexes.simplices import faces
 
 FEW_STAIRS = 100  # edges of an outline that are too few to matter
 FEW_POINTS = 20  # along a curve: fewer may be landmarks in order
@@ -164,14 +165,14 @@ def _orientation(complex: Complex) -> str | None:
 
 
 def _meshes(complex: Complex, names: Sequence[str] | None) -> str | None:
-    """Surfaces with a boundary, or with edges of more than two triangles."""
+    """Surfaces with a boundary, or with triangles without area."""
     triangles = complex.of_dim(2)
     if complex.dim != 3 or complex.max_dim != 2 or not triangles.numel():
         return None
     corners = complex.points[triangles]
     area = torch.linalg.vector_norm(torch.linalg.cross(corners[1] - corners[0], corners[2] - corners[0]), dim=1)
-    largest = torch.linalg.vector_norm(corners[1] - corners[0], dim=1).square()
-    thin = float((area < 1e-6 * largest).double().mean())
+    largest = (corners - corners.roll(1, dims=0)).square().sum(dim=-1).amax(dim=0)  # square of the longest side
+    thin = float((area <= 1e-6 * largest).double().mean())
     open_edges = complex.batch[_boundary(triangles)[0]].unique()
     parts = []
     if len(open_edges):
@@ -187,5 +188,4 @@ def _meshes(complex: Complex, names: Sequence[str] | None) -> str | None:
 def _boundary(triangles: Tensor) -> Tensor:
     """Edges ``[2, n]`` of exactly one triangle."""
     sides = faces(triangles)
-    number = groups(sides.sort(dim=0).values)
-    return sides[:, (number.bincount() == 1)[number]]
+    return sides[:, occurrences(sides, sides) == 1]

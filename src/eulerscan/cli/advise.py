@@ -11,15 +11,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
-import torch
-
 from .._progress import progress_bar
 from .._tables import aligned, printable
 from .._validation import positive
 from ..analysis.advice import Advice
 from ..analysis.advice import advise as suggest
 from ..io import Failure, read_all
-from .options import Files, Input, Quiet, find_files, print_failures, warn_unmatched
+from .options import DOUBLE, Files, Input, Quiet, find_files, print_failures
 
 SETTINGS = ("normalize", "radius", "num_thresholds", "num_directions", "scale", "divide_by")
 
@@ -57,13 +55,11 @@ def advise(
     if not 0 < tolerance < 1:
         raise ValueError(f"--tolerance must be between 0 and 1, such as 0.1, got {tolerance}.")
     listing = find_files(files, input=input, quiet=quiet or as_json)
-    warn_unmatched(listing, input)
-    groups = input.groups(listing)
+    groups = {name: group for name, group in zip(listing.names, listing.groups, strict=True) if group}
     chosen = _sample(listing.names, max_files)
     paths = [listing.folder / name for name in chosen]
     with closing(progress_bar(len(paths), "reading files", hidden=quiet)) as bar:
-        # In double precision, as by eulerscan transform.
-        read, failures = read_all(paths, cache=input.cache, progress=bar, **{"dtype": torch.float64} | input.options())
+        read, failures = read_all(paths, cache=input.cache, progress=bar, **DOUBLE | input.options())
     failures = [*listing.path_failures, *failures]
     used = 0
     if read:

@@ -97,8 +97,8 @@ def compare(
         size: Let classification use the size of the shapes too. Tests are of the shape without size, unless --normalize says
             otherwise; sizes have a test of their own.
         classify: Classify, in nested cross-validation.
-        means: Draw mean shapes.
-        where: Show where on the shapes the groups differ.
+        means: Draw mean shapes, in the plane and in space.
+        where: Show where on the shapes the groups differ, in the plane and in space.
         folds: Number of folds of the cross-validation.
         seed: Seed of permutations and folds.
         ect: How shapes are transformed.
@@ -114,7 +114,7 @@ def compare(
         raise ValueError(f"--folds must be at least 2, got {folds}.")
     check_output_folder(output, "report.html", overwrite)
     _check_outside(output, files)
-    listing = find_files(files, input=input, exclude=[output], sort=True, quiet=quiet)
+    listing = find_files(files, input=input, exclude=[output], sort=True, join=False, quiet=quiet)
     for path, changed in zip(listing.paths, listing.changed, strict=True):
         if changed is None:
             raise FileNotFoundError(f"{path} does not exist.")
@@ -140,6 +140,8 @@ def compare(
         raise ValueError(f"There must be at least two groups, got {labels[0] if labels else 'none'} only.")
     if where and sum(number > 1 for number in Counter(labels).values()) < 2:
         raise ValueError("--where needs at least two groups of at least two shapes.")
+    if where and shapes.dim not in (2, 3):
+        raise ValueError(f"--where needs shapes in the plane or in space, got points of dimension {shapes.dim}.")
     _warn_numeric(labels, input.label)
     table = None if input.table is None else read_metadata(input.table)
     numbers = {} if table is None else {column: table.numbers(column, own) for column in (*covariates, *traits)}
@@ -243,7 +245,7 @@ def _write_warps(found: Comparison, path: Path, title: str) -> None:
     """An interactive page of one shape that is warped to the means of the groups and the extremes, if they are fitted."""
     warps = found.warps
     shape = next(iter(warps.values()), None)
-    if shape is None or shape.dim not in (2, 3) or not shape.is_simplicial:
+    if shape is None or not shape.is_simplicial:
         path.unlink(missing_ok=True)  # of an earlier report
         return
     config = ECTConfig(num_directions=180, num_thresholds=128, normalize=found.config.normalize)

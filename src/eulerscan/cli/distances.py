@@ -29,7 +29,6 @@ from .options import (
     find_files,
     print_failures,
     warn_beyond_radius,
-    warn_unmatched,
     warn_unusual_topology,
 )
 
@@ -89,7 +88,6 @@ def distances(
         if align:
             check_align(settings)
         listing = find_files(files, input=input, exclude=written, sort=True, quiet=quiet)
-        warn_unmatched(listing, input)
         with closing(progress_bar(len(listing.names), "transforming", hidden=quiet)) as bar:
             found, report = transform_all(listing, settings, progress=bar)
         warn_beyond_radius(report.num_beyond, ect.largest_height)

@@ -69,10 +69,6 @@ class Input:
             raise ValueError("--table and --label belong together: a table of the shapes, and its column with the groups.")
         return parse_pairs(self.data)
 
-    def groups(self, listing: Listing) -> dict[str, str]:
-        """The group of each shape by name: the label in the table, or the subfolder. Shapes without one are missing."""
-        return join_groups(listing, self.table, self.label)[0]
-
 
 def read_blocks(table: Metadata, column: str, names: Sequence[str]) -> list[str]:
     """The block of each shape, such as its specimen, in a column of a table."""
@@ -125,6 +121,7 @@ def find_files(
     input: Input | None = None,
     exclude: Sequence[Path] = (),
     sort: bool = False,
+    join: bool = True,
     quiet: bool = False,
 ) -> Listing:
     """List the shapes in files and folders, at least one. Say on standard error which files in folders are skipped.
@@ -132,6 +129,7 @@ def find_files(
     Args:
         files, exclude, sort: As in :func:`eulerscan.io.list_shapes`.
         input: Which of the files to list. Its table is not a shape. By default all, without a warning of light backgrounds.
+        join: Whether to take the labels from its table, with warnings of shapes without one and of rows without a shape.
         quiet: Do not list skipped files.
     """
     if input is not None and input.table is not None:
@@ -143,23 +141,17 @@ def find_files(
         for failure in listing.failures[:1]:
             why += f" Cannot use {failure.path}: {failure.reason}"
         raise ValueError(f"Name files, or folders with files of these formats: {' '.join(READABLE)}.{why}")
-    if input is not None and input.table is not None:
-        groups = input.groups(listing)
+    if input is not None and input.table is not None and join:
+        groups, unmatched = join_groups(listing, input.table, input.label)
         listing = replace(listing, labels=[groups.get(name, "") for name in listing.names])
+        for _, line in _lines(unmatched):
+            print(f"warning: {printable(line)}", file=sys.stderr)
     if extensions and not quiet:
         count = sum(listing.skipped.values())
         print(f"skipped {count} {'file' if count == 1 else 'files'} with unsupported extensions: {extensions}", file=sys.stderr)
     if input is not None:
         warn_light_background(listing.paths, input.options())
     return listing
-
-
-def warn_unmatched(listing: Listing, input: Input) -> None:
-    """Warn of shapes without a label in the table, and of rows of the table without a shape."""
-    if input.table is None:
-        return
-    for _, line in _lines(join_groups(listing, input.table, input.label)[1]):
-        print(f"warning: {printable(line)}", file=sys.stderr)
 
 
 def read_one(path: Path, **options: Any) -> Complex:

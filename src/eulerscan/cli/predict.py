@@ -25,6 +25,7 @@ from ..training.config import RunConfig
 from ..training.loop import evaluate as score
 from ..training.runs import load_run
 from .options import (
+    DOUBLE,
     Data,
     Files,
     Maybe,
@@ -194,7 +195,7 @@ def predict(
     beyond = 0
     for start in progress(range(0, len(paths), BATCH_SIZE), "predicting"):
         some = paths[start : start + BATCH_SIZE]
-        batches, failed = read_all(some, cache=cache, **{"dtype": torch.float64} | options)
+        batches, failed = read_all(some, cache=cache, **DOUBLE | options)
         read = {some[i]: complex[n] for positions, complex in batches.values() for n, i in enumerate(positions)}
         unfit = {path: reason for path, shape in read.items() if (reason := _unfit(shape, config))}
         failures += [*failed, *(Failure(path, reason) for path, reason in unfit.items())]

@@ -20,13 +20,13 @@ from .. import datasets
 from .._imports import require
 from .._storage import write_json
 from .._tables import aligned
+from ..analysis.classification import wilson
 from ..datasets.source import load_source, split_source
 from ..io.walk import name_of
 from ..training import distributed
 from ..training.checkpoints import Epoch
 from ..training.choice import ENSEMBLE, Choice, candidates, check_automatic, choose, majority
 from ..training.config import EnsembleConfig, ModelConfig, RunConfig, TrainingConfig
-from ..training.metrics import wilson
 from ..training.runs import check_folder, start
 from .options import (
     Input,

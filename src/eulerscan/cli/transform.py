@@ -23,7 +23,6 @@ from .options import (
     find_files,
     print_failures,
     warn_beyond_radius,
-    warn_unmatched,
     warn_unusual_topology,
 )
 
@@ -65,7 +64,6 @@ def transform(
         check_output(path, overwrite)
     reading = input.options()
     listing = find_files(files, input=input, exclude=written, sort=True, quiet=quiet)
-    warn_unmatched(listing, input)
     settings = Settings(dim, ect, reading)
     try:
         with closing(progress_bar(len(listing.names), "transforming", hidden=quiet)) as bar:

@@ -12,13 +12,14 @@ from .._devices import has_float64
 from .._validation import (
     check_batch,
     check_choice,
+    check_floating,
     check_points,
     check_simplices,
     check_vertex_weights,
     check_weights,
     positive,
 )
-from ..kernels.layout import owners, signs_of, split_simplices, split_weights
+from ..kernels.layout import counts_of, owners, signs_of, split_simplices, split_weights
 from . import simplices as simplex
 from .normalize import Normalize, largest_norms, normalized
 from .packed import Packed, join, offsets_of, pack, take
@@ -149,9 +150,9 @@ class Complex:
     @property
     def counts(self) -> tuple[int, ...]:
         """Number of vertices, then of simplices in each level."""
-        if len(self.rows) < 2:  # known from shapes: no device synchronization, and compiled programs may ask
-            return (self.points.shape[0], *(self.packed.simplices.shape[0] // rows for rows in self.rows))
-        return self._counts or tuple(self.offsets[:, -1].tolist())
+        if self._counts and len(self.rows) > 1:  # else they are known from shapes, also in compiled programs
+            return self._counts
+        return tuple(counts_of(self.points.shape[0], self.packed.simplices, self.offsets, self.rows))
 
     @property
     def max_dim(self) -> int:
@@ -232,9 +233,7 @@ class Complex:
 
         Only the shape is checked, since fitting and training call this in every step.
         """
-        if not isinstance(points, Tensor) or not points.is_floating_point():
-            got = points.dtype if isinstance(points, Tensor) else type(points).__name__
-            raise TypeError(f"points must be a torch.Tensor of floating point, got {got}.")
+        check_floating(points, "points")
         shape, (count, _) = points.shape, self.points.shape
         if len(shape) != 2 or shape[0] != count or shape[1] == 0:
             raise ValueError(f"points must have shape [{count}, dim] here, got {list(shape)}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,6 +69,19 @@ def neighborhoods(
     search = Search(complex, hops=hops, radius=radius, k=k, max_vertices=max_vertices)
     found = [*search.balls(check_nodes(nodes, complex))]
     return Subcomplexes(complex).on(found[0]) if found else complex.select([])
+
+
+def adjacent_pairs(complex: Complex) -> Tensor:
+    """``[2, n]``: pairs of vertices that are neighbors: those of edges, or of all cells where no edges are listed.
+
+    >>> adjacent_pairs(Complex(torch.rand(3, 2), [torch.tensor([[0], [1], [2]])]))
+    tensor([[0, 0, 1],
+            [1, 2, 2]])
+    """
+    levels = [*zip(complex.dims, complex.simplices, strict=True)]
+    edges = [columns for dim, columns in levels if dim == 1 and columns.shape[1]]
+    pairs = [columns[list(pair)] for columns in edges or complex.simplices for pair in combinations(range(len(columns)), 2)]
+    return torch.cat([complex.packed.simplices.new_empty(2, 0), *pairs], dim=1).long()
 
 
 def given_size(hops: Any, radius: Any, k: Any) -> dict[str, Any]:
@@ -184,13 +198,8 @@ class Search:
     @cached_property
     def _adjacency(self) -> tuple[Integers, Integers]:
         """The neighbors of each vertex: bounds ``[V + 1]``, and vertices."""
-        levels = [*zip(self.complex.dims, self.complex.simplices, strict=True)]
-        edges = [columns for dim, columns in levels if dim == 1 and columns.shape[1]]
-        pairs = [torch.empty(2, 0, dtype=torch.int64)]
-        for columns in edges or [columns for _, columns in levels]:
-            one, other = (~torch.eye(len(columns), dtype=torch.bool)).nonzero(as_tuple=True)
-            pairs.append(torch.stack([columns.cpu()[one], columns.cpu()[other]]).reshape(2, -1).long())
-        sources, targets = torch.cat(pairs, dim=1)
+        pairs = adjacent_pairs(self.complex).cpu()
+        sources, targets = torch.cat([pairs, pairs.flip(0)], dim=1)
         ascending = targets.argsort(stable=True)
         bounds, order = _grouped(sources[ascending], len(self.complex.points))
         return bounds, targets[ascending].numpy()[order]

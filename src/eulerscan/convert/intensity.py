@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._validation import as_tensor, check_bool, check_choice, is_finite
+from .._validation import as_tensor, check_bool, check_choice, check_finite
 from ..complexes import Complex
 from ..complexes.filtration import Filtration, Values
 from ..complexes.packed import Packed
@@ -89,8 +89,7 @@ def _values(image: Any, name: str) -> Tensor:
     values = as_tensor(image, name) if isinstance(image, Tensor | np.ndarray) else torch.empty(0, dtype=torch.uint8)
     if not values.is_floating_point():
         values = as_tensor(as_gray(image, name), name).to(torch.get_default_dtype())
-    if not is_finite(values):
-        raise ValueError(f"{name} must be finite, got {values[~torch.isfinite(values)][0].item()}.")
+    check_finite(values, name)
     return values
 
 

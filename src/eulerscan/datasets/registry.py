@@ -72,16 +72,16 @@ class Description:
 
     def file(self, options: Mapping[str, Any]) -> Path:
         """The cache file of the data set with these options."""
-        return prepared.path_of(self.name, self._own(options))
+        return prepared.path_of(self.name, self._own(self.complete(options)))
 
-    def _own(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The options of the function that prepares it."""
-        chosen = self.complete(options)
+    def _own(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        """Of complete options, those of the function that prepares it."""
         return {name: chosen[name] for name in self._own_options}
 
     def load(self, **options: Any) -> Dataset:
         """Load the data set, from the cache if possible. Unless its splits are official, they depend on ``seed``."""
-        chosen, own = self.complete(options), self._own(options)
+        chosen = self.complete(options)
+        own = self._own(chosen)
         dataset = prepared.load(self.name, own) if self.needs_files else None
         if dataset is None:
             dataset = self.make(**own)

@@ -27,7 +27,7 @@ from ..analysis.evidence import color_limits as evidence_limits
 from ..complexes import Complex, Shape, as_complex, collate
 from ..complexes.boundary import occurrences, outer_triangles
 from ..complexes.normalize import Normalize
-from ..complexes.simplices import NAMES, faces
+from ..complexes.simplices import faces, name_of
 from ..config import ECTConfig
 from ..plot.figures import Up
 from ..plot.transforms import color_limits, direction_axis, image_directions
@@ -141,7 +141,7 @@ def describe(
     levels = [
         {
             "rows": rows,
-            "name": NAMES.get(rows, f"{rows - 1}-simplices"),
+            "name": name_of(rows - 1, rows),
             "count": level.shape[1],
             "vertices": _encode(level, "uint32"),
             "weights": None if weights is None else _encode(weights[1 + i], "float64"),
@@ -200,7 +200,7 @@ def _warped(shape: Shape, name: str, original: Complex) -> Complex:
 
 
 def _facts(complex: Complex, normalize: Normalize | None) -> str:
-    names = ["vertices", *(NAMES.get(rows, f"{rows - 1}-simplices") for rows in complex.rows)]
+    names = ["vertices", *(name_of(rows - 1, rows) for rows in complex.rows)]
     counts = [f"{n:,} {name}" for n, name in zip(complex.counts, names, strict=True)]
     ball = "centered and scaled to the unit ball"
     coordinates = {"unit_ball": ball, "vertices": ball, "center": "centered, in the units of the file"}

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from .._validation import positive
+from .._validation import number, positive, positive_number
 
 OptimizerName = Literal["adam", "lbfgs"]
 OptimizerFactory = Callable[..., torch.optim.Optimizer]
@@ -49,10 +49,8 @@ class DescentOptions:
 
     def __post_init__(self) -> None:
         positive(self.steps, "steps")
-        if not 0 < self.learning_rate < math.inf:
-            raise ValueError(f"learning_rate must be positive and finite, got {self.learning_rate}.")
-        if not self.tolerance >= 0:
-            raise ValueError(f"tolerance must not be negative, got {self.tolerance}.")
+        positive_number(self.learning_rate, "learning_rate", finite=True)
+        number(self.tolerance, "tolerance", least=0)
         if not callable(self.optimizer) and self.optimizer not in get_args(OptimizerName):
             raise ValueError(
                 f"optimizer must be one of {', '.join(get_args(OptimizerName))} or a function of parameters and lr, "
@@ -98,8 +96,8 @@ def descend(
     losses: list[float] = []
     scales: list[float] = []
     stopped: StopReason = "steps"
-    for number, stage in enumerate(stages):
-        steps = options.steps * (number + 1) // len(stages) - options.steps * number // len(stages)
+    for i, stage in enumerate(stages):
+        steps = options.steps * (i + 1) // len(stages) - options.steps * i // len(stages)
         before = len(losses)
         stopped = _run_stage(state, stage, options, steps, limit, losses, callback)
         scales += [stage.scale] * (len(losses) - before)

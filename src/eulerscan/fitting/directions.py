@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import directions as spheres
 from .._progress import progress_bar
-from .._validation import positive
+from .._validation import check_finite, check_floating, integer, positive
 from ..complexes import Complex, Shape
 from ..functional import ect
 from ..grid import radius_of, soft_scale
@@ -72,8 +72,7 @@ def fit_directions(
         True
     """
     complex = single_complex(shape, "shape")
-    if restarts < 0:
-        raise ValueError(f"restarts must not be negative, got {restarts}.")
+    integer(restarts, "restarts", least=0)
     objective = _objective(complex, target, num_directions, num_thresholds, scales)
     count, dim = objective.directions.shape
     initial = spheres.random(count, dim, generator) if start is None else _check_start(start, count, dim)
@@ -173,14 +172,11 @@ def _move_to_candidates(complex: Complex, objective: Objective, directions: Tens
 
 
 def _check_start(start: Tensor, count: int, dim: int) -> Tensor:
-    if not isinstance(start, Tensor) or not start.is_floating_point():
-        got = start.dtype if isinstance(start, Tensor) else type(start).__name__
-        raise TypeError(f"start must be a floating-point torch.Tensor, got {got}.")
+    check_floating(start, "start")
     if start.shape != (count, dim):
         hint = " Did you pass it transposed?" if start.shape == (dim, count) else ""
         raise ValueError(
             f"start must have one direction per row of the target, shape [{count}, {dim}], got {list(start.shape)}.{hint}"
         )
-    if not bool(torch.isfinite(start).all()):
-        raise ValueError(f"start must be finite, got {start[~torch.isfinite(start)][0].item()}.")
+    check_finite(start, "start")
     return start.detach()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad, softplus
 
-from .._validation import positive, set_fields
+from .._validation import check_finite, check_floating, positive, positive_number, set_fields
 from ..complexes import Shape
 from ..functional import ect
 
@@ -45,11 +45,8 @@ class TransformTarget:
             tensor = getattr(self, name)
             if name == "directions" and tensor is None:
                 continue
-            if not isinstance(tensor, Tensor) or not tensor.is_floating_point():
-                got = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
-                raise TypeError(f"{name} must be a floating-point torch.Tensor, got {got}.")
-            if not bool(torch.isfinite(tensor).all()):
-                raise ValueError(f"{name} must be finite, got {tensor[~torch.isfinite(tensor)][0].item()}.")
+            check_floating(tensor, name)
+            check_finite(tensor, name)
         if self.directions is not None and (self.directions.ndim != 2 or not self.directions.numel()):
             raise ValueError(f"directions must have shape [T, dim], got {list(self.directions.shape)}.")
         if self.thresholds.ndim != 1 or len(self.thresholds) < 2 or bool((self.thresholds.diff() <= 0).any()):
@@ -63,8 +60,7 @@ class TransformTarget:
                 f"values must have one row per direction and one column per threshold, shape {expected}, "
                 f"got {list(self.values.shape)}.{hint}"
             )
-        if not self.scale > 0:  # NaN too
-            raise ValueError(f"scale must be positive, got {self.scale}.")
+        positive_number(self.scale, "scale")
         set_fields(
             self,
             values=values.detach().to(torch.promote_types(values.dtype, torch.float32)),

@@ -79,7 +79,7 @@ def signs_of(rows: Sequence[int], dims: Sequence[int] | None) -> list[int]:
 def counts_of(num_points: int, simplices: Tensor, offsets: Tensor, rows: Sequence[int]) -> list[int]:
     """Number of vertices, then of simplices of each level."""
     if len(rows) < 2:  # known from shapes: the host need not wait for the device, and compiled programs may ask
-        return [num_points, *(len(simplices) // r for r in rows)]
+        return [num_points, *(simplices.shape[0] // r for r in rows)]
     counts: list[int] = offsets[:, -1].tolist()
     return counts
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from .. import rotations
 from .._torch_internals import is_func_active, is_recording
-from .._validation import check_bool, check_directions, positive
+from .._validation import check_bool, check_directions, check_finite, positive
 from ..complexes import Complex, Shape, as_complex
 from ..complexes.normalize import DivideBy, Normalize
 from ..config import ECTConfig
@@ -101,8 +101,8 @@ class ECTLayer(nn.Module):
         dim = positive(dim, "dim")
         if directions is not None:
             check_directions(directions, dim)
-            if not directions.is_meta and not bool(torch.isfinite(directions).all()):
-                raise ValueError(f"directions must be finite, got {directions[~torch.isfinite(directions)][0].item()}.")
+            if not directions.is_meta:
+                check_finite(directions, "directions")
             num_directions = len(directions)
         self.dim = dim
         self.config = ECTConfig(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from torch import Tensor
 
+from .._devices import as_numpy
 from .._imports import require
 from ..analysis.ordination import pca
 from ..complexes import Complex
@@ -39,7 +41,7 @@ def draw_local(complex: Complex, transform: Tensor, *, up: Up = "z") -> Figure:
     picture = figure(SIDE * scores.shape[1], SIDE + 0.7)
     plain = Complex.from_packed(complex.packed._replace(points=complex.points.detach().cpu(), weights=None))
     for i, (values, share) in enumerate(zip(scores.T, found.explained.tolist(), strict=True)):
-        low, high = (float(values.quantile(q)) for q in (0.02, 0.98)) if len(values) < 1e6 else (values.min(), values.max())
+        low, high = np.quantile(as_numpy(values), (0.02, 0.98))
         mapping = require("matplotlib.cm", extra="plot").ScalarMappable(colors.Normalize(low, max(high, low + 1e-9)), scale)
         ax = picture.add_subplot(1, scores.shape[1], i + 1, projection="3d" if complex.dim == 3 else None)
         draw_values(ax, plain, values, mapping, up)

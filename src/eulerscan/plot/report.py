@@ -24,6 +24,8 @@ from .training import plot_confusion
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_Table = tuple[list[str], list[list[Any]]]  # header and rows
+
 MAX_LISTED = 40  # failures
 LEVEL = 0.05
 _STATISTICS = ("pseudo-F", "p-value", "smallest p-value", "R²", "ω²", "z")
@@ -84,14 +86,15 @@ def write_report(
     for name, picture in pictures.items():
         for extension in (".png", ".pdf"):
             save(picture, folder / "figures" / f"{name}{extension}")
-    for name, (header, rows) in _tables(found).items():
+    tables = _tables(found)
+    for name, (header, rows) in tables.items():
         write_text(folder / f"{name}.csv", comma_separated(header, rows))
     listed = [{"path": str(failure.path), "reason": failure.reason} for failure in failures]
     results = found.as_dict() | {"left_out": listed, "command": command}
     write_json(folder / "results.json", _finite(results))
     images = {name: _embedded(folder / "figures" / f"{name}.png", picture) for name, picture in pictures.items()}
     page = folder / "report.html"
-    write_text(page, _page(found, title, images, captions, failures, command, label))
+    write_text(page, _page(found, tables, title, images, captions, failures, command, label))
     return page
 
 
@@ -142,6 +145,7 @@ def summary(found: Comparison, *, label: str = "Group") -> list[str]:
 
 def _page(
     found: Comparison,
+    tables: Mapping[str, _Table],
     title: str,
     images: Mapping[str, str],
     captions: Mapping[str, str],
@@ -175,13 +179,13 @@ def _page(
         f"statistic at least as large) / (1 + {found.permutations}).</p>"
     )
     if len(found.pairs) > 1:
-        parts += ["<h2>Pairs of groups</h2>", _html_table(*_tables(found)["pairwise"], text=2)]
+        parts += ["<h2>Pairs of groups</h2>", _html_table(*tables["pairwise"], text_column=1)]
         parts.append(
             '<p class="note">The q-value is the p-value adjusted for the number of pairs (Benjamini and Hochberg): '
             "the false discovery rate. d is the distance of the means in standard deviations within the groups.</p>"
         )
     if found.regressions:
-        parts += ["<h2>Covariates</h2>", _html_table(*_tables(found)["covariates"])]
+        parts += ["<h2>Covariates</h2>", _html_table(*tables["covariates"])]
         whole = found.strata is not None and blocks_are_whole(found.groups, found.strata)
         means = " Numbers are means of the blocks." if whole else ""
         parts.append(
@@ -193,7 +197,7 @@ def _page(
         what = (
             "Mean shapes, fitted to the mean transform of each group"
             if found.means_fitted
-            else ("The shape nearest to the mean of each group")
+            else "The shape nearest to the mean of each group"
         )
         others = ", over the others in gray" if shapes_drawn else ""
         poor = bool(found.poor_means) or any(extreme.poor for extreme in found.extremes)
@@ -201,9 +205,9 @@ def _page(
         along = ", and shapes along the principal components" if found.extremes else ""
         parts += ["<h2>Mean shapes</h2>", _figure(images["means"], f"{what}{others}{along}.{caveat}")]
     if found.classifications:
-        header, rows = _tables(found)["classification"]
+        header, rows = tables["classification"]
         shown = [[name, *(f"{100 * float(share):.1f} %" for share in shares), used] for name, *shares, used in rows]
-        parts += ["<h2>Classification</h2>", _html_table(header, shown, text=1)]
+        parts += ["<h2>Classification</h2>", _html_table(header, shown, text_column=len(header) - 1)]
         first = next(iter(found.classifications.values()))
         drawn = "once" if first.repeats == 1 else f"{first.repeats} times"
         parts.append(
@@ -262,7 +266,7 @@ def _cells(test: PermutationTest) -> list[str]:
     return [f"{number:.3g}" for number in numbers]
 
 
-def _tables(found: Comparison) -> dict[str, tuple[list[str], list[list[Any]]]]:
+def _tables(found: Comparison) -> dict[str, _Table]:
     """The tables of the report, by name of their file: header and rows."""
     predicted = _predictions(found)
     axes = min(5, found.ordination.scores.shape[1])
@@ -271,7 +275,7 @@ def _tables(found: Comparison) -> dict[str, tuple[list[str], list[list[Any]]]]:
         + [f"{float(score):.6g}" for score in found.ordination.scores[i, :axes]]
         for i, (name, group) in enumerate(zip(found.names, found.groups, strict=True))
     ]
-    tables: dict[str, tuple[list[str], list[list[Any]]]] = {
+    tables: dict[str, _Table] = {
         "shapes": (
             ["name", "group", "predicted", "size", "distance to center", *(f"axis {i + 1}" for i in range(axes))],
             shapes,
@@ -324,10 +328,9 @@ def _center(found: Comparison, number: int) -> str:
     return f"{value:.6g}" if math.isfinite(value) else ""
 
 
-def _html_table(header: Sequence[str], rows: Sequence[Sequence[Any]], text: int = 0) -> str:
-    """A table. The last column of a table with ``text=1``, and the second one with ``text=2``, holds text."""
-    place = {1: len(header) - 1, 2: 1}.get(text)
-    kind = [' class="text"' if i == place else "" for i in range(len(header))]
+def _html_table(header: Sequence[str], rows: Sequence[Sequence[Any]], text_column: int | None = None) -> str:
+    """A table of numbers, with names in the first column and perhaps text in another one."""
+    kind = [' class="text"' if i == text_column else "" for i in range(len(header))]
     head = "".join(f"<th{k}>{escape(str(cell))}</th>" for cell, k in zip(header, kind, strict=True))
     body = "".join(
         "<tr>" + "".join(f"<td{k}>{escape(str(cell))}</td>" for cell, k in zip(row, kind, strict=True)) + "</tr>"

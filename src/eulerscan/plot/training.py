@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..complexes.simplices import NAMES
+from .._devices import as_numpy
+from ..complexes.simplices import name_of
 from ..datasets import Dataset
 from ..nn.layers import ECTLayer
 from ..training.runs import load_run
@@ -85,7 +86,7 @@ def _channels(layer: ECTLayer) -> list[str]:
     """What each channel of the layer counts."""
     if layer.config.variant != "channels":
         return [EULER]
-    return ["vertices", *(NAMES.get(1 + k, f"{k}-simplices") for k in range(1, layer.num_channels))]
+    return ["vertices", *(name_of(k, k + 1) for k in range(1, layer.num_channels))]
 
 
 def plot_training(history: Sequence[Mapping[str, Any]], ax: Axes | None = None) -> Axes:
@@ -133,7 +134,7 @@ def plot_confusion(confusion: Tensor, classes: Sequence[str], ax: Axes | None = 
 
     Many classes need large axes: on small ones only some have their names.
     """
-    counts = torch.as_tensor(confusion).detach().cpu().numpy()
+    counts = as_numpy(torch.as_tensor(confusion))
     if counts.shape != (len(classes), len(classes)):
         raise ValueError(
             f"confusion must have one row and one column per class, {len(classes)} each, got shape {list(counts.shape)}."

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import directions as spheres
+from .._devices import as_numpy
 from .._imports import require
 from .figures import CATEGORICAL, DIVERGING, SEQUENTIAL, Up, integer_ticks, new_axes
 from .shapes import draw_grid
@@ -194,7 +195,7 @@ def plot_curves(
         labels: Names of the directions, for a legend.
         steps: Whether to draw steps, as exact curves have them, or to interpolate.
     """
-    values, columns = _single_transform(transform), thresholds.detach().cpu().numpy()
+    values, columns = _single_transform(transform), as_numpy(thresholds)
     ax = ax or new_axes()
     # A cyclic colormap, since the last direction of a circle is next to the first. Labeled curves get distinct colors.
     colors: Sequence[Any] = [CATEGORICAL[i % len(CATEGORICAL)] for i in range(len(values))]
@@ -217,7 +218,7 @@ def plot_curves(
 
 def plot_directions(directions: Tensor, ax: Axes | None = None, *, before: Tensor | None = None) -> Axes:
     """Plot directions ``[T, 2 or 3]`` as arrows in the unit circle or sphere; ``before``, if given, in gray behind them."""
-    ends = directions.detach().cpu().numpy()
+    ends = as_numpy(directions)
     dim = ends.shape[1]
     if dim not in (2, 3):
         raise ValueError(f"directions must be in the plane or in space to be drawn, got dimension {dim}.")
@@ -229,7 +230,7 @@ def plot_directions(directions: Tensor, ax: Axes | None = None, *, before: Tenso
         circles = [(*circles[0], zero), (circles[0][0], zero, circles[0][1]), (zero, *circles[0])]
     for circle in circles:
         ax.plot(*circle, color="0.8", linewidth=0.8)
-    for tips, color in (() if before is None else ((before.detach().cpu().numpy(), "0.7"),)) + ((ends, "C0"),):
+    for tips, color in (() if before is None else ((as_numpy(before), "0.7"),)) + ((ends, "C0"),):
         for tip in tips:
             ax.plot(*zip(np.zeros(dim), tip, strict=True), color=color, linewidth=1)
         ax.scatter(*tips.T, s=14, color=color)  # type: ignore[misc]
@@ -251,7 +252,7 @@ def color_limits(*transforms: Tensor) -> tuple[float, float]:
     >>> color_limits(torch.cat([torch.arange(999.0) % 3, torch.tensor([500.0])]))
     (0.0, 2.0)
     """
-    arrays = [torch.as_tensor(transform).detach().cpu().numpy() for transform in transforms]
+    arrays = [as_numpy(torch.as_tensor(transform)) for transform in transforms]
     sizes = np.array([_robust_maximum(np.abs(array[array != 0])) for array in arrays])
     limit = sizes[sizes <= MAX_SHAPES * np.median(sizes)].max(initial=0) if sizes.any() else 0.0
     low, high = (float(end([end(array, initial=0) for array in arrays])) for end in (np.min, np.max))
@@ -266,7 +267,7 @@ def _robust_maximum(sizes: np.ndarray[Any, Any]) -> float:
 
 
 def _single_transform(transform: Tensor) -> np.ndarray[Any, Any]:
-    array: np.ndarray[Any, Any] = torch.as_tensor(transform).detach().cpu().numpy()
+    array = as_numpy(torch.as_tensor(transform))
     if array.ndim != 2:
         raise ValueError(f"transform must be of one complex, [T, H], got shape {list(array.shape)}. Choose one: transform[0]")
     return array

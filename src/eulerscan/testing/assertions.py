@@ -172,7 +172,7 @@ def shuffle(complex: Complex, *, generator: torch.Generator | None = None) -> tu
     """Permute complexes, vertices and cells. Returns the result, and the original index ``[B]`` of each complex."""
 
     def permutation(n: int) -> Tensor:
-        return torch.randperm(n, generator=generator)
+        return torch.randperm(n, generator=generator).to(complex.device)
 
     parts = []
     order = permutation(complex.num_complexes)
@@ -180,7 +180,7 @@ def shuffle(complex: Complex, *, generator: torch.Generator | None = None) -> tu
         one = complex[b]
         vertices = permutation(len(one.points))
         inverse = torch.empty_like(vertices)
-        inverse[vertices] = torch.arange(len(vertices))
+        inverse[vertices] = torch.arange(len(vertices), device=complex.device)
         columns = [permutation(s.shape[1]) for s in one.simplices]
         simplices = []
         for s, column, (dim, rows) in zip(one.simplices, columns, one.packed.kinds, strict=True):

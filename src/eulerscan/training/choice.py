@@ -264,10 +264,10 @@ def _made(folder: Path, trained: list[Candidate]) -> Candidate | None:
     return next((candidate for candidate in trained if candidate.model == model), None)
 
 
-def majority(dataset: Dataset, split: str = "test") -> float:
-    """Accuracy in percent of always predicting the largest class of the training split."""
+def majority(dataset: Dataset) -> float:
+    """Accuracy in percent, on the test split, of always predicting the largest class of the training split."""
     largest = torch.bincount(dataset.labels[dataset.indices("train")]).argmax()
-    return 100 * float((dataset.labels[dataset.indices(split)] == largest).double().mean())
+    return 100 * float((dataset.labels[dataset.indices("test")] == largest).double().mean())
 
 
 def _check_validation(dataset: Dataset) -> None:

@@ -8,7 +8,7 @@ import inspect
 import json
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +20,7 @@ from .. import directions
 from .._storage import write_json
 from .._validation import check_choice, integer, number, plain, positive, positive_number, set_fields
 from .._version import __version__
-from ..complexes import Complex
+from ..complexes.extent import top_dims
 from ..complexes.normalize import DivideBy, Normalize
 from ..datasets import Dataset
 from ..grid import soft_scale
@@ -188,30 +188,19 @@ class ModelConfig:
                 layer.reset_parameters()
         return model
 
-    def parameter_bounds(self, dim: int, num_classes: int) -> tuple[int, int]:
-        """A lower and an upper bound of the number of parameters, found without building the model."""
+    def least_parameters(self, dim: int, num_classes: int) -> int:
+        """A lower bound of the number of parameters, found without building the model."""
         cls = MODELS[self.model]
         preset = Preset(16, 16) if self.preset is None else cls.presets[self.preset]
         defaults = {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
         head = {**defaults, **preset.head, **self._given(_HEAD)}
-        sizes = (head.get(name) for name in ("channels", "hidden"))
-        channels, hidden = (tuple(size) if isinstance(size, Sequence) else () for size in sizes)
         num_directions = self.num_directions or preset.num_directions
-        degrees = 1  # each has weights of its own
         if cls is ECTHarmonics:
-            num_directions, degrees = directions.quadrature_size(2 * head["degree"] + GUARD, dim), 1 + head["degree"]
+            num_directions = directions.quadrature_size(2 * head["degree"] + GUARD, dim)
         elif self.spectrum and dim == 3:
             num_directions = directions.quadrature_size(self._spectrum_degree, dim)
-        num_channels = 1 + (self.max_dim or 0)
-        rows = degrees if cls is ECTHarmonics else num_directions
-        grid = rows * (self.num_thresholds or preset.num_thresholds) * num_channels * (6 if self.joint else 1)
-        certain = num_directions * dim + sum(a * b for a, b in pairwise(hidden)) + num_classes
-        first = (grid * max(channels, default=1) + 1) * max(hidden, default=num_classes)
-        inputs = 2 * num_channels + dim + (self.num_rings or 0)
-        convolutions = 9 * degrees * sum(a * b for a, b in pairwise([inputs, *channels]))
-        # Batch normalization has five, and that of harmonics twice as many channels.
-        others = grid + 10 * degrees * sum((inputs, *channels, *hidden)) + num_classes * max(hidden, default=1) + 1
-        return certain, certain + first + convolutions + others
+        hidden: tuple[int, ...] = head.get("hidden") or ()
+        return num_directions * dim + sum(a * b for a, b in pairwise(hidden)) + num_classes
 
     @property
     def _spectrum_degree(self) -> int:
@@ -268,10 +257,9 @@ class EnsembleConfig:
         calibrations = [Calibration(*pair) for pair in zip(self.temperatures, self.weights, strict=True)]
         return Ensemble([member.build(dim, num_classes, seed=seed) for member in self.members], calibrations)
 
-    def parameter_bounds(self, dim: int, num_classes: int) -> tuple[int, int]:
-        """A lower and an upper bound of the number of parameters, found without building the models."""
-        bounds = [member.parameter_bounds(dim, num_classes) for member in self.members]
-        return sum(least for least, _ in bounds), sum(most for _, most in bounds)
+    def least_parameters(self, dim: int, num_classes: int) -> int:
+        """A lower bound of the number of parameters, found without building the models."""
+        return sum(member.least_parameters(dim, num_classes) for member in self.members)
 
 
 @dataclass(frozen=True)
@@ -360,7 +348,7 @@ class RunConfig:
         cls, dataset: Dataset, source: dict[str, Any], model: ModelConfig | EnsembleConfig, training: TrainingConfig
     ) -> RunConfig:
         """The configuration of a run on ``dataset``, which was loaded from ``source``."""
-        shape_dims = _shape_dims(dataset.shapes[dataset.indices("train")])
+        shape_dims = tuple(top_dims(dataset.shapes[dataset.indices("train")]).unique().tolist())
         return cls(source, dataset.shapes.dim, dataset.classes, fingerprint(dataset), shape_dims, model, training)
 
     def write(self, path: Path) -> None:
@@ -469,10 +457,3 @@ def fingerprint(dataset: Dataset) -> str:
     for tensor in (dataset.shapes.offsets, dataset.labels, *dataset.splits.values()):
         digest.update(tensor.cpu().numpy().tobytes())
     return digest.hexdigest()[:16]
-
-
-def _shape_dims(shapes: Complex) -> tuple[int, ...]:
-    """The dimensions of the shapes, each once. The dimension of a shape is that of its largest simplex."""
-    dims = torch.tensor([0, *shapes.dims])
-    occurs = shapes.offsets.cpu().diff(dim=1) > 0
-    return tuple((occurs * dims[:, None]).amax(dim=0).unique().tolist())

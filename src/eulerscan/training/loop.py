@@ -192,7 +192,7 @@ def _fit(model: ECTSVM, dataset: Dataset, config: TrainingConfig, folder: Path |
     if config.num_points is not None:
         shapes = shapes.subsample(config.num_points)
     with seeded(config.seed, 1, DROPOUT):  # for rotate_directions
-        model.fit(shapes, labels, balanced=config.balance != "none")
+        model.fit(shapes.to(model.layer.weight.device), labels, balanced=config.balance != "none")
     return _finished(model, dataset, config, folder, time.perf_counter() - begin)
 
 
@@ -234,7 +234,7 @@ def _epoch(
     optimizer: torch.optim.Optimizer,
     weights: Tensor,
     epoch: int,
-    curves: Tensor | None = None,
+    curves: Tensor | None,
 ) -> Epoch:
     """One pass over the training split. Returns its metrics. The transforms of all shapes are given if they are fixed."""
     begin = time.perf_counter()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -66,21 +65,6 @@ class Metrics:
             f"{prefix}balanced_accuracy": 100 * self.balanced_accuracy,
             f"{prefix}macro_f1": 100 * self.macro_f1,
         }
-
-
-def wilson(share: float, count: int) -> tuple[float, float]:
-    """The 95 % interval of Wilson for a share of ``count`` independent trials.
-
-    >>> [round(bound, 3) for bound in wilson(0.9, 40)]
-    [0.769, 0.96]
-    >>> wilson(1.0, 60)[1]
-    1.0
-    """
-    z = 1.959964
-    center, spread = share + z**2 / (2 * count), z * math.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
-    whole = 1 + z**2 / count
-    # The share is inside, and rounding must not say otherwise.
-    return max(0.0, min(share, (center - spread) / whole)), min(1.0, max(share, (center + spread) / whole))
 
 
 def confusion(labels: Tensor, predicted: Tensor, num_classes: int) -> Tensor:

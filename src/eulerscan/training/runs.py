@@ -32,7 +32,6 @@ from .loop import MEMBERS, Trained, evaluate, train
 from .metrics import Metrics
 
 LOCK = ".lock"
-MANY = 2**25  # parameters: 128 MB
 
 
 def start(
@@ -96,18 +95,20 @@ def load_run(folder: str | Path) -> tuple[Classifier | Ensemble, RunConfig]:
         raise FileNotFoundError(f"{folder} is not a folder. A run is a folder that `eulerscan train` or auto wrote.")
     config = RunConfig.read(folder / "config.json")
     weights, result = folder / "model.safetensors", folder / "result.json"
-    least, most = config.model.parameter_bounds(config.dim, len(config.classes))  # the configuration may claim any size
-    if most > MANY and weights.is_file():
-        if 2 * least > (size := weights.stat().st_size):  # two bytes each in half precision
-            raise ValueError(
-                f"{folder / 'config.json'} claims {least} or more parameters, but {weights.name} has {size} bytes."
-            )
-        try:
-            with torch.device("meta"):  # without memory
-                sizes = config.model.build(config.dim, len(config.classes))
-        except (RuntimeError, TypeError, ValueError) as error:
-            raise ValueError(f"{folder / 'config.json'} is damaged: {error}") from None
-        checkpoints.check_model(sizes, weights)
+    if not weights.is_file():
+        raise FileNotFoundError(f"{weights} is missing.")
+    least = config.model.least_parameters(config.dim, len(config.classes))  # the configuration may claim any size
+    if 2 * least > (size := weights.stat().st_size):  # two bytes each in half precision
+        raise ValueError(
+            f"{folder / 'config.json'} claims {least} or more parameters, but {weights.name} has {size} bytes: one of them is "
+            "damaged."
+        )
+    try:
+        with torch.device("meta"):  # without memory
+            sizes = config.model.build(config.dim, len(config.classes))
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"{folder / 'config.json'} is damaged: {error}") from None
+    checkpoints.check_model(sizes, weights)
     model = config.model.build(config.dim, len(config.classes))
     checkpoints.load_model(model, weights)
     if result.exists() and _read_result(result).get("sha256") != _digest(weights):

@@ -22,7 +22,7 @@ def first_chunk(offsets, b, num_points, SIZE: tl.constexpr):
 
 @triton.jit
 def chunk_of(offsets, chunk, B, num_points, steps, SIZE: tl.constexpr):
-    """The complex of a chunk, and its first and its last vertex but one. ``steps`` is the number of bits of B."""
+    """The complex of a chunk, and where its vertices begin and end (exclusive). ``steps`` is the number of bits of B."""
     low = chunk * 0
     high = low + B
     for _ in range(steps):
@@ -64,7 +64,7 @@ def level_of(offsets, B, ROWS: tl.constexpr, LEVEL: tl.constexpr, INDEX: tl.cons
 
 @triton.jit
 def window(thresholds, height, reach, exact, H, steps):
-    """First and last but one of the thresholds within reach of the heights, both ends included; none if exact."""
+    """Where the thresholds at most ``reach`` from the heights begin and end (exclusive); none if exact."""
     first = _num_below(thresholds, height - reach, H, steps, False)
     last = _num_below(thresholds, height + reach, H, steps, True)
     return first, tl.where(exact, first, last)

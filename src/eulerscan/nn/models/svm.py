@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..._imports import require
-from ..._validation import positive
+from ..._validation import positive, positive_number
 from ...complexes import Shape, as_complex
 from ...complexes.extent import centroid_sizes, measure_weighted
 from ...functional import ect
@@ -51,8 +51,7 @@ class ECTSVM(Classifier):
     def __init__(
         self, layer: ECTLayer, num_classes: int, *, cost: float = 10.0, spectrum: bool = False, joint: bool = False
     ) -> None:
-        if not cost > 0:
-            raise ValueError(f"cost must be positive, got {cost}.")
+        positive_number(cost, "cost")
         if spectrum and layer.dim not in (2, 3):
             raise ValueError(f"spectrum must be False unless shapes are in the plane or in space, got dim={layer.dim}.")
         config = layer.config
