@@ -131,7 +131,7 @@ def test_selecting_does_not_loop_over_complexes():
 def test_the_unit_ball_has_its_centroid_at_the_origin_and_radius_one(complex):
     ball = complex.normalized("unit_ball")
     torch.testing.assert_close(
-        centroids(ball.packed, ball.simplices), torch.zeros(len(ball), ball.dim).double(), atol=1e-12, rtol=0
+        centroids(ball.packed, ball.batch, ball.simplices), torch.zeros(len(ball), ball.dim).double(), atol=1e-12, rtol=0
     )
     for b in range(ball.num_complexes):
         if len(torch.unique(complex[b].points, dim=0)) > 1:

@@ -311,7 +311,7 @@ class Complex:
         if normalize is None:
             return self
         simplices = () if normalize == "vertices" else self.simplices  # by which the centroid is weighted
-        points = normalized(self.packed, simplices, normalize)
+        points = normalized(self.packed, self.batch, simplices, normalize)
         return Complex.from_packed(self.packed._replace(points=points), self._counts)
 
     def largest_norms(self) -> Tensor:

@@ -25,36 +25,34 @@ DivideBy = Literal["vertices", "simplices", "peak"]
 """The transform of a shape is divided by its number of vertices or simplices, or by its largest absolute value."""
 
 
-def normalized(packed: Packed, simplices: Sequence[Tensor], normalize: Normalize) -> Tensor:
-    """Coordinates ``[V, dim]``, each complex centered or in the unit ball. Simplices as in :class:`Complex`."""
+def normalized(packed: Packed, batch: Tensor, simplices: Sequence[Tensor], normalize: Normalize) -> Tensor:
+    """Coordinates ``[V, dim]``, each complex centered or in the unit ball. Batch and simplices as in :class:`Complex`."""
     check_choice(normalize, "normalize", get_args(Normalize), optional=True)
     dtype, offsets, count = packed.points.dtype, packed.offsets[0], packed.offsets.shape[1] - 1
     points = packed.points.to(torch.promote_types(dtype, torch.float32))  # differences in half precision may overflow
-    packed = packed._replace(points=points)
-    if _can_compile(packed):
-        from . import compiled
-
-        return compiled.normalized(packed, simplices, DEGENERATE, to_unit=normalize != "center").to(dtype)
-    batch = owners(offsets, points.shape[0])
     # Relative to one of its own points, a complex of coincident points is exactly zero.
     points = points - points[offsets[batch]]
-    centers = centroids(packed._replace(points=points), simplices)
+    centers = centroids(packed._replace(points=points), batch, simplices)
     points = points - centers.to(points.dtype)[batch]
     if normalize != "center":
         points = points / nonzero(largest_norms(points, batch, count))[batch, None]
     return points.to(dtype)
 
 
-def centroids(packed: Packed, simplices: Sequence[Tensor]) -> Tensor:
+def centroids(packed: Packed, batch: Tensor, simplices: Sequence[Tensor]) -> Tensor:
     """``[B, dim]``: center of mass of each complex, in float64.
 
     The mass is that of the simplices of the largest dimension that have any: edges count by length, triangles and polygons by
     area, tetrahedra by volume; other cells do not count. Points, and complexes whose simplices are all degenerate, have the
     mean of their vertices. So refining a mesh does not move its centroid. Weights do not count.
     """
+    if _can_compile(packed):
+        from . import centroids as compiled
+
+        return compiled.centroids(packed, simplices, DEGENERATE)
     points, offsets = packed.points, packed.offsets
     points = points.double() if has_float64(points.device) else points
-    count, batch = offsets.shape[1] - 1, owners(offsets[0], points.shape[0])
+    count = offsets.shape[1] - 1
     sums = points.new_zeros(count, points.shape[1]).index_add(0, batch, points)
     centers = sums / offsets[0].diff().clamp(min=1).unsqueeze(1)
     if not simplices:
@@ -148,7 +146,7 @@ def largest_norms(points: Tensor, batch: Tensor, count: int) -> Tensor:
 
 def nonzero(values: Tensor) -> Tensor:
     """The values, with 1 in place of 0, to divide by."""
-    return torch.where(values == 0, 1.0, values)
+    return torch.where(values > 0, values, 1.0)
 
 
 def divisors(transform: Tensor, offsets: Tensor, divide_by: DivideBy) -> Tensor:
