@@ -149,7 +149,7 @@ def find_files(
     if extensions and not quiet:
         count = sum(listing.skipped.values())
         print(f"skipped {count} {'file' if count == 1 else 'files'} with unsupported extensions: {extensions}", file=sys.stderr)
-    if input is not None:
+    if input is not None and any(name.lower().endswith(IMAGE_EXTENSIONS) for name in listing.names):
         warn_light_background(listing.paths, input.options())
     return listing
 
