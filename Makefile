@@ -85,6 +85,7 @@ test: $(VENV)/dev
 
 docs: $(VENV)/dev
 	$(BIN)/python -m sphinx -W -n -b html docs build/docs
+	SITE=build/docs $(BIN)/python -m pytest tests/test_site.py
 
 release: $(VENV)/dev
 	rm -rf dist

@@ -16,7 +16,7 @@ settings.load_profile("repeatable")
 
 collect_ignore = ["accelerated.py", "pretend.py"]  # which register a device that would stay
 
-LONG = ("test_release.py", "test_reproduce.py", "test_docs.py", "test_readme.py")
+LONG = ("test_accelerator.py", "test_reproduce.py", "test_docs.py", "test_readme.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -65,9 +65,7 @@ def test_centroids_are_those_of_known_shapes():
     # A square of two triangles with a third, of another area, beside it.
     corners = torch.tensor([[0.0, 0], [2, 0], [2, 2], [0, 2], [5, 0]])
     house = es.Complex(corners, [torch.tensor([[0, 0, 1], [1, 2, 4], [2, 3, 2]])]).closure()
-    assert centroids(house.packed, house.simplices)[0].tolist() == pytest.approx(
-        [(4 * 1 + 3 * 3) / 7, (4 * 1 + 3 * 2 / 3) / 7]
-    )
+    assert centroids(house.packed, house.simplices)[0].tolist() == pytest.approx([(4 * 1 + 3 * 3) / 7, (4 * 1 + 3 * 2 / 3) / 7])
     cloud = es.Complex(torch.tensor([[0.0], [1.0], [5.0]]))
     assert centroids(cloud.packed, cloud.simplices).tolist() == [[2.0]]
 
@@ -75,9 +73,7 @@ def test_centroids_are_those_of_known_shapes():
 def test_degenerate_simplices_leave_the_next_dimension_to_decide():
     flat = torch.tensor([[0.0, 0], [1, 0], [4, 0]])
     needle = es.Complex(flat, [torch.tensor([[0], [1], [2]])]).closure()  # by length: 1, 3 and 4
-    assert centroids(needle.packed, needle.simplices)[0].tolist() == pytest.approx(
-        [(1 * 0.5 + 3 * 2.5 + 4 * 2) / 8, 0]
-    )
+    assert centroids(needle.packed, needle.simplices)[0].tolist() == pytest.approx([(1 * 0.5 + 3 * 2.5 + 4 * 2) / 8, 0])
     point = es.Complex(torch.full((3, 2), 7.0), [torch.tensor([[0], [1], [2]])]).closure()
     assert (point.normalized().points == 0).all()
 
