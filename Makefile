@@ -69,15 +69,23 @@ lint: $(VENV)/dev
 typecheck: $(VENV)/dev
 	$(BIN)/mypy
 
+# Each process of the tests would compile them for itself, at the same time.
+$(VENV)/kernels: $(wildcard src/eulerscan/kernels/cpu/*.py) tests/compiling.py | $(VENV)/dev
+	OMP_NUM_THREADS=1 $(BIN)/python tests/compiling.py
+	@touch $@
+
 # One thread for each of the two processes: more would wait for each other. Tests of threads ask for theirs.
-check: $(VENV)/dev
+check: $(VENV)/dev $(VENV)/kernels
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
-# The tests build the documentation too, with warnings as errors, and install wheel and sdist into an empty environment.
-test: lint typecheck check
+# Kernels are compiled while the code is checked. `make docs` and `make release` try what takes longer: .ci/run does all three.
+test: $(VENV)/dev
+	$(MAKE) -j 2 $(VENV)/kernels lint typecheck
+	$(MAKE) check
 
 docs: $(VENV)/dev
 	$(BIN)/python -m sphinx -W -n -b html docs build/docs
+	SITE=build/docs $(BIN)/python -m pytest tests/test_site.py
 
 release: $(VENV)/dev
 	rm -rf dist

@@ -16,7 +16,7 @@ settings.load_profile("repeatable")
 
 collect_ignore = ["accelerated.py", "pretend.py"]  # which register a device that would stay
 
-LONG = ("test_release.py", "test_reproduce.py", "test_docs.py", "test_readme.py")
+LONG = ("test_accelerator.py", "test_reproduce.py", "test_docs.py", "test_readme.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -27,6 +27,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _seeded():
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _threads_are_left_as_they_were():
+    """Two threads in each of the two processes of `make test` wait for each other: training is thirty times slower."""
+    before = torch.get_num_threads()
+    yield
+    after = torch.get_num_threads()
+    torch.set_num_threads(before)
+    assert after == before, "The test left torch with another number of threads."
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The documentation builds, lists every public name, and its code and commands run."""
+"""The documentation lists every public name, and its code and commands run. `tests/test_site.py` looks at its pages."""
 
 import doctest
 import functools
@@ -6,9 +6,6 @@ import importlib
 import inspect
 import re
 import shlex
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -137,46 +134,6 @@ def check_commands(expected: list[list[str]], monkeypatch: pytest.MonkeyPatch) -
             main(words)
         assert exit.value.code == 0, words
     assert len(calls) == sum(words[0] not in ("data", "--version", "--help") for words in expected)
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The documentation as HTML, built with every warning an error. `make docs` also runs the examples of the gallery."""
-    copy, folder = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("site")
-    # A copy, since pages of examples that did not run must not replace those of the last build.
-    shutil.copytree(DOCS, copy / "docs", ignore=shutil.ignore_patterns("_made", "__pycache__"))
-    for path in ROOT.iterdir():
-        if path.is_file():
-            shutil.copy(path, copy)
-        elif path.name not in ("docs", "build", "runs") and not path.name.startswith("."):
-            (copy / path.name).symlink_to(path)
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-b", "html", "-D", "plot_gallery=0"]
-    result = subprocess.run([*command, str(copy / "docs"), str(folder)], capture_output=True, text=True, timeout=600)
-    assert result.returncode == 0, result.stderr
-    return folder
-
-
-def test_the_documentation_builds_without_a_warning_and_needs_no_network(site):
-    pages = list(site.rglob("*.html"))
-    assert len(pages) > len(PAGES)
-    for page in pages:
-        text = page.read_text("utf-8")
-        loaded = re.findall(r"<(?:script|img|iframe)[^>]*\ssrc=\"([^\"]+)\"|<link[^>]*\shref=\"([^\"]+)\"", text)
-        outside = [address for pair in loaded for address in pair if re.match(r"(https?:)?//", address)]
-        assert not outside, (page.name, outside)
-        assert str(ROOT) not in text, f"{page.name} names a folder of this machine"
-
-
-def test_no_argument_of_the_reference_becomes_a_list_and_no_constant_has_the_docstring_of_its_type(site):
-    """Text of an argument that begins with a letter and a period is a numbered list in reStructuredText."""
-    pages = list((site / "api").glob("*.html"))
-    assert len(pages) > 15
-    for page in pages:
-        text = page.read_text("utf-8")
-        assert "&lt;factory" not in text, page.name
-        assert not re.findall(r"<ol class=\"(?:upper|lower)(?:alpha|roman)[^>]*>", text), page.name
-        for kind in (tuple, dict, list, str, int, float):
-            assert inspect.getdoc(kind).splitlines()[0] not in text, (page.name, kind.__name__)
 
 
 def test_the_page_of_data_sets_has_all_of_them_with_a_picture():
