@@ -124,4 +124,9 @@ def test_points_along_closed_curves_are_pointed_out():
     ring = torch.stack([angle.cos(), 0.6 * angle.sin()], dim=1)
     mixed = ring[torch.randperm(40, generator=torch.Generator().manual_seed(0))]
     assert any("outline=true" in remark for remark in remarks(es.collate([es.Complex(ring)] * 3)))
-    assert not any("outline=true" in remark for remark in remarks(es.collate([es.Complex(mixed)] * 3)))
+    raster = torch.cartesian_prod(torch.arange(12.0), torch.arange(12.0))
+    line = torch.stack([torch.linspace(0, 1, 30), torch.linspace(0, 1, 30).square()], dim=1)
+    outlier = torch.randn(40, 2, generator=torch.Generator().manual_seed(1))
+    outlier[0] *= 12
+    for points in (mixed, raster, line, outlier):
+        assert not any("outline=true" in remark for remark in remarks(es.collate([es.Complex(points)] * 3)))

@@ -306,6 +306,22 @@ def test_on_a_transparent_background_opaque_pixels_are_the_shape_whatever_their_
     assert len(from_image(image, pixels="vertices").points) == 15
 
 
+def test_a_transparent_corner_is_no_transparent_background():
+    image = Image.new("RGBA", (5, 5), (0, 0, 0, 255))
+    image.putpixel((2, 2), (255, 255, 255, 255))
+    image.putpixel((0, 0), (0, 0, 0, 0))
+    assert from_image(image, pixels="vertices").points.tolist() == [[2, -2]]
+
+
+def test_the_opacity_counts_on_all_pages_or_on_none(tmp_path):
+    pages = [Image.new("RGBA", (5, 5), (0, 0, 0, 0)) for _ in range(3)]
+    for page in (pages[0], pages[2]):
+        page.putpixel((2, 2), (0, 0, 0, 255))
+    pages[1].putalpha(255)
+    pages[0].save(tmp_path / "a.tif", save_all=True, append_images=pages[1:])
+    assert es.read(tmp_path / "a.tif", pixels="vertices").counts[0] == 27
+
+
 def test_what_is_transparent_is_background_in_gray_images_too(tmp_path):
     image = Image.fromarray(np.array([[255, 0, 100]], dtype=np.uint8))
     image.save(tmp_path / "a.png", transparency=255)

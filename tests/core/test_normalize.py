@@ -97,7 +97,7 @@ def test_the_centroid_has_gradients(normalize, generator):
     torch.autograd.gradcheck(lambda p: mesh.with_points(p).normalized(normalize).points, points)
 
 
-@pytest.mark.parametrize("size", [1e-30, 1e-5, 1e30])
+@pytest.mark.parametrize("size", [1e-300, 1e-30, 1e-5, 1e30, 1.7e308])
 def test_the_units_do_not_matter(size):
     points = torch.rand(9, 3, dtype=torch.float64)
     mesh = es.Complex(points, [torch.tensor([[0, 1, 2], [1, 2, 3], [2, 3, 4]])]).closure()

@@ -100,3 +100,12 @@ def test_paths_may_be_longer_and_have_backslashes(tmp_path):
     assert table.unmatched(["oak/0.png"]) == ["leaves/elm/0.png"]
     with pytest.raises(ValueError, match="relative to the folder"):
         table.column("kind", ["0.png"])  # of which folder?
+
+
+def test_paths_may_begin_with_the_same_folders(tmp_path):
+    table = read_metadata(written(tmp_path, "name,kind\ndata/a/1.ply,x\ndata/b/1.ply,y\n"))
+    assert table.column("kind", ["a/1.ply", "b/1.ply"]) == ["x", "y"]
+    table = read_metadata(written(tmp_path, "name,kind\na/1.ply,x\nb/2.ply,y\n"))
+    assert table.column("kind", ["a/1.ply", "1.ply", "2.ply"]) == ["x", None, None]  # they are in other folders
+    table = read_metadata(written(tmp_path, "name,kind\na/1.ply,x\na/2.ply,y\n"))
+    assert table.column("kind", ["a/1.ply", "1.ply", "2.ply"]) == ["x", None, "y"]

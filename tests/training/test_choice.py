@@ -285,6 +285,7 @@ def test_a_classifier_of_python_is_saved_as_a_run(clouds, tmp_path):
     assert not loaded.training
     shapes = clouds.shapes[:5]
     assert torch.equal(loaded(shapes), made(shapes))
+    config.check_data(split_source(clouds, config.data))  # as evaluate does
     with pytest.raises(FileExistsError, match="already holds a run"):
         es.models.auto(clouds, folder=tmp_path / "run")
 

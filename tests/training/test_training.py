@@ -94,9 +94,19 @@ def test_training_of_another_model_or_on_other_data_is_not_resumed(tmp_path):
     train(model(), data, QUICK, str(tmp_path), progress=False)
     moved = replace(data, shapes=data.shapes.normalized("vertices"))
     relabeled = replace(data, labels=data.labels.flip(0))
-    for other in (moved, relabeled):
+    rewired = replace(
+        data, shapes=es.Complex.from_packed(data.shapes.packed._replace(simplices=data.shapes.packed.simplices.flip(0)))
+    )
+    for other in (moved, relabeled, rewired):
         with pytest.raises(ValueError, match="another model or on other data"):
             train(model(), other, QUICK, tmp_path, progress=False)
+    fixed, smaller = model(), ECTMLP(es.ECTLayer(2, 4, 6), 2, hidden=(8,))
+    fixed.layer.requires_grad_(False)
+    for refused in (smaller, fixed):
+        before = {name: tensor.clone() for name, tensor in refused.state_dict().items()}
+        with pytest.raises(ValueError, match="another model or on other data"):
+            train(refused, data, QUICK, tmp_path, progress=False)
+        assert all(torch.equal(tensor, before[name]) for name, tensor in refused.state_dict().items())
     other_layer = ECTMLP(es.ECTLayer(2, 5, 6, normalize="vertices"), 2, hidden=(8,))
     with pytest.raises(ValueError, match="another model or on other data"):
         train(other_layer, data, QUICK, tmp_path, progress=False)

@@ -11,11 +11,12 @@ from torch import Tensor
 from .. import rotations
 from ..complexes import Complex
 from ..complexes.boundary import occurrences
+from ..complexes.normalize import segment_max
 from ..complexes.simplices import faces
 
 FEW_STAIRS = 100  # edges of an outline that are too few to matter
 FEW_POINTS = 20  # along a curve: fewer may be landmarks in order
-NEAR = 0.5  # mean distance of points that follow one another, relative to the radius: it is about 1 in random order
+NEAR = 0.25  # mean distance of points that follow one another, relative to that of points half of the way round
 SPECKLED = 3.0  # between most Euler characteristics: digits and letters differ by two
 OUTLIER = 8.0  # times the median absolute deviation
 
@@ -124,17 +125,26 @@ def _stairs(complex: Complex) -> str | None:
 
 
 def _curves(complex: Complex) -> str | None:
-    """Clouds in the plane whose points follow one another along closed curves."""
+    """Clouds in the plane whose points seem to follow one another along closed curves, as most of them must."""
     counts, starts = complex.offsets[0].diff(), complex.offsets[0][:-1]
     if complex.dim != 2 or complex.max_dim != 0 or not len(counts) or int(counts.min()) < FEW_POINTS:
         return None
-    points, batch = complex.normalized("center").points, complex.batch
-    following = torch.arange(len(points)) + 1
-    following[starts + counts - 1] = starts
-    steps = torch.zeros(len(counts), dtype=points.dtype).index_add(0, batch, (points[following] - points).norm(dim=1)) / counts
-    if float((steps < NEAR * complex.normalized("center").largest_norms()).double().mean()) < 0.9:
+    points, batch, place = complex.points, complex.batch, torch.arange(len(complex.points)) - starts[complex.batch]
+
+    def distances(ahead: Tensor) -> Tensor:
+        found: Tensor = torch.linalg.vector_norm(points[starts[batch] + (place + ahead[batch]) % counts[batch]] - points, dim=1)
+        return found
+
+    def means(values: Tensor) -> Tensor:
+        return torch.zeros(len(counts), dtype=points.dtype).index_add(0, batch, values) / counts
+
+    steps, last = distances(torch.ones_like(counts)), starts + counts - 1
+    others = steps.index_fill(0, last, 0)
+    is_closed = steps[last] <= segment_max(others, batch, len(counts))
+    is_curve = is_closed & (means(steps) < NEAR * means(distances(counts // 2)))
+    if float(is_curve.double().mean()) < 0.9:
         return None
-    return "The points of the shapes follow one another along closed curves. If they are outlines, read them with outline=true."
+    return "The points of the shapes seem to follow closed curves. If they are outlines, read them with outline=true."
 
 
 def _units(complex: Complex, names: Sequence[str] | None) -> str | None:

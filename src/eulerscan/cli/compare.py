@@ -187,7 +187,7 @@ def _check_outside(output: Path, files: Sequence[Path]) -> None:
     """Raise if the report would be in a folder of shapes: the next command would take its tables and figures for shapes."""
     for path in files:
         if path.is_dir() and output.resolve().is_relative_to(path.resolve()):
-            raise ValueError(f"--output must be outside of the folder of the shapes, got {output} in {path}.")
+            raise ValueError(f"--output must be outside of the folder of the shapes, got {str(output)!r} in {str(path)!r}.")
 
 
 @contextmanager

@@ -130,8 +130,11 @@ def evaluate(
 
 def _reading(config: RunConfig, data: Sequence[str]) -> dict[str, Any]:
     """Options for reading files: those of the folder that the run was trained on, replaced by those of --data."""
+    given = parse_pairs(data)
+    if "dtype" in given:
+        raise ValueError("--data must not have a dtype: files are read in float64.")
     own = config.data["options"] if "folder" in config.data else {}
-    return own | parse_pairs(data)
+    return own | given
 
 
 def _labeled(folder: Path, config: RunConfig, read: LabeledShapes) -> tuple[Dataset, list[Failure]]:

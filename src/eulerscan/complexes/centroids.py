@@ -37,7 +37,7 @@ def centroids(packed: Packed, simplices: Sequence[Tensor], degenerate: float) ->
 
 @compiled
 def _means(points: Numbers, bounds: Bounds, centers: Numbers, sizes: Numbers) -> None:
-    """Mean of the vertices and largest absolute coordinate of each complex."""
+    """Mean of the vertices and largest absolute coordinate of each complex, by which the coordinates are divided."""
     for b in range(len(centers)):
         largest = 0.0
         for i in range(bounds[b], bounds[b + 1]):
@@ -46,6 +46,7 @@ def _means(points: Numbers, bounds: Bounds, centers: Numbers, sizes: Numbers) ->
                 largest = max(largest, abs(points[i, k]))
         centers[b] /= max(1, bounds[b + 1] - bounds[b])
         sizes[b] = largest if largest > 0 else 1.0
+        points[bounds[b] : bounds[b + 1]] /= sizes[b]  # so that no power of them overflows or vanishes
 
 
 @compiled
@@ -63,29 +64,28 @@ def _masses(
     for b in range(len(centers)):
         if done[b]:
             continue
-        mass, unit = 0.0, 1 / sizes[b]
-        moment_x = moment_y = moment_z = 0.0
+        mass = moment_x = moment_y = moment_z = 0.0
         for j in range(bounds[b], bounds[b + 1]):
             a, c = points[columns[0, j]], points[columns[1, j]]
-            ux, uy, uz = (c[0] - a[0]) * unit, (c[1] - a[1]) * unit, (c[2] - a[2]) * unit
+            ux, uy, uz = c[0] - a[0], c[1] - a[1], c[2] - a[2]
             x, y, z = ux, uy, uz
             total_x, total_y, total_z = a[0] + c[0], a[1] + c[1], a[2] + c[2]
             if rows > 2:
                 c = points[columns[2, j]]
-                vx, vy, vz = (c[0] - a[0]) * unit, (c[1] - a[1]) * unit, (c[2] - a[2]) * unit
+                vx, vy, vz = c[0] - a[0], c[1] - a[1], c[2] - a[2]
                 x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
                 total_x, total_y, total_z = total_x + c[0], total_y + c[1], total_z + c[2]
             if rows > 3:
                 c = points[columns[3, j]]
-                measure = abs(x * (c[0] - a[0]) + y * (c[1] - a[1]) + z * (c[2] - a[2])) * unit
+                measure = abs(x * (c[0] - a[0]) + y * (c[1] - a[1]) + z * (c[2] - a[2]))
                 total_x, total_y, total_z = total_x + c[0], total_y + c[1], total_z + c[2]
             else:
                 measure = np.sqrt(x * x + y * y + z * z)
             mass += measure
-            moment_x += measure * (total_x * unit)
-            moment_y += measure * (total_y * unit)
-            moment_z += measure * (total_z * unit)
+            moment_x += measure * total_x
+            moment_y += measure * total_y
+            moment_z += measure * total_z
         if mass > degenerate:
             done[b] = True
-            mean = rows * mass  # of the corners of each simplex
-            centers[b] = sizes[b] * (moment_x / mean), sizes[b] * (moment_y / mean), sizes[b] * (moment_z / mean)
+            corners = rows * mass
+            centers[b] = sizes[b] * (moment_x / corners), sizes[b] * (moment_y / corners), sizes[b] * (moment_z / corners)

@@ -329,7 +329,7 @@ class Complex:
         """
         check_choice(extend, "extend", get_args(Extend))
         levels: Sequence[Tensor] | None
-        if isinstance(weights, tuple | list) and all(entry is None or isinstance(entry, Tensor) for entry in weights):
+        if isinstance(weights, tuple | list) and weights and all(w is None or getattr(w, "ndim", 0) for w in weights):
             levels = check_weights(weights, self.points, self.simplices)
         else:
             weights = check_vertex_weights(weights, self.points)

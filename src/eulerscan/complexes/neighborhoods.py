@@ -85,7 +85,7 @@ def adjacent_pairs(complex: Complex) -> Tensor:
 
 
 def given_size(hops: Any, radius: Any, k: Any) -> dict[str, Any]:
-    """The size or sizes of neighborhoods that are given, by the name of their argument; nothing if all are ``None``."""
+    """The size of neighborhoods that is given, or a tuple or list of them, by its argument; nothing if all are ``None``."""
     given = {name: value for name, value in (("hops", hops), ("radius", radius), ("k", k)) if value is not None}
     if len(given) > 1:
         raise ValueError(f"Give one of hops, radius and k, got {' and '.join(given)}.")
@@ -126,7 +126,11 @@ class Search:
         k: int | None = None,
         max_vertices: int | None = None,
     ) -> None:
-        if not given_size(hops, radius, k):
+        given = given_size(hops, radius, k)
+        for name, value in given.items():
+            if isinstance(value, Sequence):
+                raise TypeError(f"{name} must be one number, got {value!r}.")
+        if not given:
             if complex.counts[0] > 1 and not any(complex.counts[1:]):
                 raise ValueError("shape has no edges, so its neighborhoods need a radius, or k: the number of nearest points.")
             hops = 1

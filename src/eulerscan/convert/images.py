@@ -23,6 +23,7 @@ Outline = Literal["auto", "contour", "pixels"]
 Pixels = Literal["cells", "vertices"]
 
 CONTOUR_FROM = 48
+TRANSPARENT = 0.05  # share of the pixels from which on they are a background
 """Images with a longer side than this have contours by default: their stairs of pixels would outweigh their shape."""
 
 _BLOCK = 2**18  # pixels at a time
@@ -63,10 +64,11 @@ def from_image(
 
     Args:
         image: An array or tensor, ``[rows, columns]`` or ``[i, j, k]``, or a Pillow image, which is converted to grayscale; the
-            pages of a TIFF file are a volume. Transparent pixels are background: black, or white if ``invert``. If the opacity
-            varies, opaque pixels are foreground whatever their color, unless ``threshold``, ``weighted`` or ``invert`` asks for
-            their brightness. Booleans and unsigned integers are scaled to [0, 1] by the range of their dtype; signed integers
-            and floating point are not scaled. Convert color arrays to grayscale first: they would be taken for volumes.
+            pages of a TIFF file are a volume. Transparent pixels are background: black, or white if ``invert``. If more
+            than a twentieth of them are transparent (of the first page), opaque pixels are foreground whatever their color,
+            unless ``threshold``, ``weighted`` or ``invert`` asks for their brightness. Booleans and unsigned integers are scaled to [0, 1] by the
+            range of their dtype; signed integers and floating point are not scaled. Convert color arrays to grayscale first:
+            they would be taken for volumes.
         threshold: Pixels with larger values are foreground. Default: 0.5, or 0 if ``weighted``.
         weighted: Use the pixel values as weights (WECT). The weight of a simplex is the maximum over the pixels that share it:
             its vertices, or the cells that contain it.
@@ -174,7 +176,7 @@ class ImageOptions:
 
     @property
     def by_opacity(self) -> bool:
-        """Whether opaque pixels are foreground, whatever their color, where the opacity varies."""
+        """Whether opaque pixels are foreground, whatever their color, on a transparent background."""
         return self.threshold is None and not self.weighted and not self.invert
 
     def by_contour(self, sides: Sequence[int]) -> bool:
@@ -335,19 +337,22 @@ def gray_pages(image: Any, options: ImageOptions) -> list[_Array]:
     The sizes that the image declares are checked against the limit of memory before its pixels are unpacked.
     """
     count = getattr(image, "n_frames", 1) if image.format == "TIFF" else 1
+    background = 255.0 * options.invert
     width, height = image.size
     size = f"an image of {width} x {height} pixels" + f" and {count} pages" * (count > 1)
     if count == 1:
         plain = image.mode in ("1", "L", "P", "RGB") and not image.has_transparency_data
         check_bytes(width * height * (GRAY_BYTES if plain else FLOAT_BYTES), size)
-        return [_gray(image, options)]
+        return [_gray(image, background, options.by_opacity and _is_cut_out(image))]
     check_bytes(width * height * count * FLOAT_BYTES, size)
     shown, pages, pixels = image.tell(), [], 0
+    image.seek(0)
+    by_opacity = options.by_opacity and _is_cut_out(image)
     for page in range(count):
         image.seek(page)
         pixels += image.width * image.height
         check_bytes(pixels * FLOAT_BYTES, f"an image of {page + 1} pages of different sizes")
-        pages.append(_gray(image, options))
+        pages.append(_gray(image, background, by_opacity))
     image.seek(shown)
     return pages
 
@@ -388,15 +393,23 @@ def has_light_corners(image: _Array) -> bool:
     return bool((corners > ImageOptions().bound).all())
 
 
-def _gray(image: Any, options: ImageOptions) -> _Array:
+def _is_cut_out(image: Any) -> bool:
+    """Whether some pixels are opaque on a transparent background; rounded corners are none."""
+    if not image.has_transparency_data:
+        return False
+    opacity = np.asarray(image.convert("RGBA").getchannel("A"))
+    return TRANSPARENT < np.count_nonzero(opacity < 128) / opacity.size < 1
+
+
+def _gray(image: Any, background: float, by_opacity: bool) -> _Array:
     transparent = image.mode in ("1", "L") and image.has_transparency_data
     if (image.mode in ("1", "L", "I", "F") or image.mode.startswith("I;16")) and not transparent:
         return _pixels(image)
     if not image.has_transparency_data:
         return _pixels(image.convert("L"))
     image = image.convert("RGBA")
-    opacity, background = np.asarray(image.getchannel("A")), 255.0 * options.invert
-    if options.by_opacity and (opacity != opacity[:1, :1]).any():
+    opacity = np.asarray(image.getchannel("A"))
+    if by_opacity:
         return opacity
     # Levels, as of an image without transparency, whose outline is then the same.
     return np.rint(background + (np.asarray(image.convert("L")) - background) * (opacity / 255)).astype(np.uint8)

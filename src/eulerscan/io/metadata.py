@@ -36,8 +36,8 @@ class Metadata(NamedTuple):
     def column(self, name: str, shapes: Sequence[str]) -> list[str | None]:
         """The cells of a column for the given shapes. ``None`` for shapes without a row, or with an empty cell or NA.
 
-        Shapes are found by their path, their file name, or that name without its extension; else by the end of a longer path,
-        such as one below the current folder; else by these names in lower case.
+        Shapes are found by their path, their file name, or that name without its extension; else by a path that begins with
+        more folders, the same in all rows, such as one below the current folder; else by these names in lower case.
 
         Args:
             name: The column.
@@ -70,8 +70,9 @@ class Metadata(NamedTuple):
 
     def _match(self, shapes: Sequence[str]) -> list[str | None]:
         """The row of each shape. Raises if two shapes have the same one, or if no shape has any."""
-        ends = self._ends()
-        rows = [next((name for name in _names(shape) if name in self.rows), ends.get(shape)) for shape in shapes]
+        rows = [next((name for name in _names(shape) if name in self.rows), None) for shape in shapes]
+        ends = self._ends(set(rows))
+        rows = [ends.get(shape) if row is None else row for shape, row in zip(shapes, rows, strict=True)]
         folded = self._match_in_lower_case([shape for shape, row in zip(shapes, rows, strict=True) if row is None], rows)
         rows = [folded.get(shape) if row is None else row for shape, row in zip(shapes, rows, strict=True)]
         owner: dict[str, str] = {}
@@ -86,12 +87,12 @@ class Metadata(NamedTuple):
             )
         return rows
 
-    def _ends(self) -> dict[str, str]:
-        """The rows by the ends of their paths, where one row has them."""
-        parts_of = {row: row.split("/") for row in self.rows}
-        ends = [("/".join(parts[i:]), row) for row, parts in parts_of.items() for i in range(1, len(parts))]
-        count = Counter(end for end, _ in ends)
-        return {end: row for end, row in ends if count[end] == 1}
+    def _ends(self, taken: set[str | None]) -> dict[str, str]:
+        """The rows that are not taken, by their paths without some of the folders that all rows begin with."""
+        folders = [row.split("/")[:-1] for row in self.rows]
+        shared = next((i for i, names in enumerate(zip(*folders, strict=False)) if len({*names}) > 1), min(map(len, folders)))
+        left = [row for row in self.rows if row not in taken]
+        return {row.split("/", i)[-1]: row for i in range(1, shared + 1) for row in left}
 
     def _match_in_lower_case(self, shapes: Sequence[str], taken: Sequence[str | None]) -> dict[str, str]:
         """The rows of shapes by names in lower case, where one row and one shape have them."""

@@ -109,7 +109,8 @@ def summary(found: Comparison, *, label: str = "Group") -> list[str]:
     different = test.p_value <= LEVEL
     form = "shape" if found.config.in_unit_ball else "form"
     if test.smallest_p_value > LEVEL:
-        answer = f"There are too few shapes to tell whether the groups differ in {form}"
+        few = "permutations" if 1 / (1 + test.permutations) > LEVEL else "shapes"
+        answer = f"There are too few {few} to tell whether the groups differ in {form}"
     else:
         answer = f"The groups {'differ' if different else 'do not differ significantly'} in {form}"
     lines = [

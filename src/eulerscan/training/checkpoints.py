@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -44,7 +45,20 @@ class Checkpoints:
         """Load the last epoch of interrupted training. Returns its history and best epoch; ``([], 0)`` for new training."""
         if self.folder is None or not (self.folder / "training.safetensors").exists():
             return [], 0
-        progress = load_training(self.model, self.optimizer, self.folder / "training.safetensors")
+        path = self.folder / "training.safetensors"
+        tensors, progress = read_training(path)
+        self._check(progress)
+        restore_training(self.model, self.optimizer, tensors, path)
+        history, best_epoch = progress["history"], progress["best_epoch"]
+        if distributed.is_first():
+            # Killed between the two files of an epoch, metrics.jsonl has a line too many.
+            lines = "".join(json.dumps(record) + "\n" for record in history)
+            with naming(self.folder / "metrics.jsonl"):
+                (self.folder / "metrics.jsonl").write_text(lines, encoding="utf-8")
+        return history, best_epoch
+
+    def _check(self, progress: dict[str, Any]) -> None:
+        """Raise unless interrupted training was of this model, on these data and with these settings."""
         advice = "so it cannot be resumed with these. Choose another folder, or delete this one."
         try:
             before = TrainingConfig.from_dict(progress["config"])
@@ -54,13 +68,6 @@ class Checkpoints:
             raise ValueError(f"{self.folder} holds training with other settings ({', '.join(changed)}), {advice}")
         if progress.get("identity", self.identity) != self.identity:
             raise ValueError(f"{self.folder} holds training of another model or on other data, {advice}")
-        history, best_epoch = progress["history"], progress["best_epoch"]
-        if distributed.is_first():
-            # Killed between the two files of an epoch, metrics.jsonl has a line too many.
-            lines = "".join(json.dumps(record) + "\n" for record in history)
-            with naming(self.folder / "metrics.jsonl"):
-                (self.folder / "metrics.jsonl").write_text(lines, encoding="utf-8")
-        return history, best_epoch
 
     def save_epoch(self, history: list[Epoch], best_epoch: int) -> None:
         """Save the last epoch of ``history``, and its weights if it is the best one."""
@@ -91,11 +98,21 @@ class Checkpoints:
 def identity(model: nn.Module, dataset: Dataset) -> str:
     """A hash of the settings of a model, and of the data it is trained on."""
     modules = [
-        (module.config, module.on_sphere, module.rotate_directions) if isinstance(module, ECTLayer) else type(module).__name__
+        (
+            module.config,
+            module.on_sphere,
+            module.rotate_directions,
+            [n for n, p in module.named_parameters() if p.requires_grad],
+        )
+        if isinstance(module, ECTLayer)
+        else (type(module).__name__, module.extra_repr())
         for module in model.modules()
     ]
     digest = hashlib.sha256(repr((modules, fingerprint(dataset))).encode())
-    digest.update(dataset.shapes.points.detach().cpu().contiguous().numpy().data)
+    packed = dataset.shapes.packed
+    for tensor in (packed.points, packed.simplices, packed.weights):
+        if tensor is not None:
+            digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()[:16]
 
 
@@ -123,15 +140,20 @@ def save_training(model: nn.Module, optimizer: Optimizer, progress: dict[str, An
     _save(tensors, path, progress)
 
 
-def load_training(model: nn.Module, optimizer: Optimizer, path: Path) -> dict[str, Any]:
-    """Load what :func:`save_training` saved. Returns the progress."""
+def read_training(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and the progress that :func:`save_training` saved."""
     tensors, progress = _load(path)
     if progress is None:
         raise ValueError(f"{path} holds no training state.")
-    _load_state(model, {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}, path)
     kinds = {"history": list, "best_epoch": int, "config": dict}
     if not isinstance(progress, dict) or not all(isinstance(progress.get(name), kind) for name, kind in kinds.items()):
         raise ValueError(f"{path} is damaged: it lacks the progress of training.")
+    return tensors, progress
+
+
+def restore_training(model: nn.Module, optimizer: Optimizer, tensors: dict[str, Tensor], path: Path) -> None:
+    """Load the tensors of :func:`read_training` into a model and its optimizer."""
+    _load_state(model, {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}, path)
     states: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         if name.startswith("optimizer."):
@@ -150,7 +172,6 @@ def load_training(model: nn.Module, optimizer: Optimizer, path: Path) -> dict[st
     if not fits:
         raise ValueError(f"{path} is damaged: its optimizer state does not fit the model.")
     optimizer.load_state_dict({**optimizer.state_dict(), "state": states})
-    return progress
 
 
 def _save(tensors: dict[str, Tensor], path: Path, progress: dict[str, Any] | None = None) -> None:

@@ -221,7 +221,7 @@ def auto(
     whole = split_source(dataset, {"options": {}, "refit": True}) if _refits(kept.training) else dataset
     train(final, whole, kept.training, progress=progress)
     if folder is not None:
-        source = {"name": dataset.name, "options": {}}
+        source = {"name": dataset.name, "options": {}} | ({"refit": True} if whole is not dataset else {})
         save_run(Path(folder), RunConfig.of(whole, source, kept.model, kept.training), final)
     return final.eval()
 

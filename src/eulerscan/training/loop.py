@@ -73,8 +73,8 @@ def train(
         dataset: With the splits ``"train"`` and, to select an epoch, ``"val"``. No other split is used.
         config: See :class:`TrainingConfig`.
         folder: Folder for ``model.safetensors`` (the best epoch), ``training.safetensors`` (the last one, to resume from) and
-            ``metrics.jsonl``, one line per epoch. Interrupted training in this folder is resumed. That of
-            another model, on other data or with other settings raises an error.
+            ``metrics.jsonl``, one line per epoch. Interrupted training of a network in this folder is
+            resumed. That of another network, on other data or with other settings raises an error.
         on_epoch: Called with the metrics of each epoch.
         progress: Whether to show a progress bar.
     """
