@@ -64,11 +64,11 @@ def from_image(
 
     Args:
         image: An array or tensor, ``[rows, columns]`` or ``[i, j, k]``, or a Pillow image, which is converted to grayscale; the
-            pages of a TIFF file are a volume. Transparent pixels are background: black, or white if ``invert``. If more
-            than a twentieth of them are transparent (of the first page), opaque pixels are foreground whatever their color,
-            unless ``threshold``, ``weighted`` or ``invert`` asks for their brightness. Booleans and unsigned integers are scaled to [0, 1] by the
-            range of their dtype; signed integers and floating point are not scaled. Convert color arrays to grayscale first:
-            they would be taken for volumes.
+            pages of a TIFF file are a volume. Transparent pixels are background: black, or white if ``invert``. If more than a
+            twentieth of them are transparent (of the first page), opaque pixels are foreground whatever their color, unless
+            ``threshold``, ``weighted`` or ``invert`` asks for their brightness. Booleans and unsigned integers are scaled to
+            [0, 1] by the range of their dtype; signed integers and floating point are not scaled. Convert color arrays to
+            grayscale first: they would be taken for volumes.
         threshold: Pixels with larger values are foreground. Default: 0.5, or 0 if ``weighted``.
         weighted: Use the pixel values as weights (WECT). The weight of a simplex is the maximum over the pixels that share it:
             its vertices, or the cells that contain it.
@@ -398,7 +398,7 @@ def _is_cut_out(image: Any) -> bool:
     if not image.has_transparency_data:
         return False
     opacity = np.asarray(image.convert("RGBA").getchannel("A"))
-    return TRANSPARENT < np.count_nonzero(opacity < 128) / opacity.size < 1
+    return bool(TRANSPARENT < np.count_nonzero(opacity < 128) / opacity.size < 1)
 
 
 def _gray(image: Any, background: float, by_opacity: bool) -> _Array:
