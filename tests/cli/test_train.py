@@ -1,7 +1,9 @@
 """Train, evaluate and predict on the command line."""
 
+import contextlib
 import csv
 import importlib
+import io
 import json
 import os
 import re
@@ -51,10 +53,19 @@ def trained(folder, tmp_path_factory):
     return output
 
 
-def test_a_data_set_is_trained_with_several_seeds(run, tmp_path):
-    output = tmp_path / "out"
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory):
+    """A folder of runs with two seeds and plots, the command without these, and what it said."""
+    output = tmp_path_factory.mktemp("seeds") / "out"
     command = ["train", "manifolds", "--data", "num_shapes=12", "num_points=40", *TINY, "--epochs", 2, "--output", output]
-    out, _ = run(*command, "--seeds", 2, "--plots")
+    with pytest.raises(SystemExit) as exit, contextlib.redirect_stdout(io.StringIO()) as said:
+        main([*map(str, command), "--seeds", "2", "--plots"])
+    assert exit.value.code == 0
+    return output, command, said.getvalue()
+
+
+def test_a_data_set_is_trained_with_several_seeds(run, seeds):
+    output, command, out = seeds
     summary = json.loads((output / "summary.json").read_text())
     results = [json.loads((output / f"seed-{seed}" / "result.json").read_text()) for seed in (0, 1)]
     assert summary["test_accuracy"] == pytest.approx(np.mean([r["test_accuracy"] for r in results]))
@@ -92,13 +103,13 @@ def test_budgets_that_cannot_be(run, budget, message, tmp_path):
     assert message in err
 
 
-def test_every_channel_is_plotted(run, tmp_path):
-    command = ["train", "manifolds", "--data", "num_shapes=8", "num_points=20", *TINY, "--epochs", 1, "--plots"]
+def test_every_channel_is_plotted(run, seeds, tmp_path):
+    """One picture is twice as high as the other, whose run has no channels."""
+    output, command, _ = seeds
+    run(*command[:-1], tmp_path / "channels", "--max-dim", 2, "--epochs", 1, "--plots")
     heights = []
-    for options in ([], ["--max-dim", 2]):
-        output = tmp_path / str(len(options))
-        run(*command, *options, "--output", output)
-        with Image.open(output / "seed-0" / "transforms.png") as picture:
+    for place in (output, tmp_path / "channels"):
+        with Image.open(place / "seed-0" / "transforms.png") as picture:
             heights.append(picture.size[1])
     assert heights[1] == 2 * heights[0]
 

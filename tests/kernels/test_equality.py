@@ -108,6 +108,7 @@ def test_ties_equal_the_reference_where_the_sigmoid_is_narrower_than_rounding(ke
     """The ends of the window round to the height itself, where the sigmoid is one half."""
     if abs(height) > torch.finfo(dtype).max:
         pytest.skip("beyond float32")
+    count = min(count, 1400) if kernel == "triton" else count  # two of its chunks: the interpreter is slow
     at = torch.tensor(height, dtype=dtype)
     steps = [torch.nextafter(at, at.new_tensor(end)) for end in (-math.inf, math.inf)]
     points = torch.stack([steps[0], at, steps[1]]).repeat(count)[:, None]
