@@ -169,7 +169,9 @@ def test_blocks_of_shapes_are_in_one_fold():
     labels = rng.permutation(np.arange(10) % 2)[specimen]
     features = {"a": rng.normal(size=(10, 5))[specimen] + 0.01 * rng.normal(size=(100, 5))}
     assert classify(features, labels, repeats=1)["all"].accuracy > 0.95
-    assert classify(features, labels, repeats=3, strata=specimen)["all"].accuracy < 0.8
+    found = classify(features, labels, repeats=3, strata=specimen)["all"]
+    assert found.accuracy < 0.8
+    assert found.interval == wilson(found.accuracy, len(set(specimen)))
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (3, 2), (4, 4, 2)])

@@ -363,3 +363,9 @@ def test_a_table_of_points_with_names_is_no_table_of_transforms(run, tmp_path):
     (tmp_path / "landmarks.csv").write_text("name,x,y\nnose,0,0\neye,1,2\n")
     run("distances", tmp_path / "landmarks.csv", "-o", tmp_path / "d.csv")
     assert matrix(tmp_path / "d.csv")[1].tolist() == [[0]]
+
+
+def test_shapes_that_the_grid_does_not_tell_apart_are_named(run, folder, tmp_path):
+    shutil.copy(folder / "ring-0.npz", folder / "ring-copy.npz")
+    _, err = run("distances", folder, "-o", tmp_path / "d.csv")
+    assert "1 pair has distance 0, such as ring-0.npz and ring-copy.npz." in err

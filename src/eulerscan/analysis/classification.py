@@ -35,7 +35,7 @@ class Classification:
 
     Attributes:
         accuracy: Share of the shapes that were classified correctly, each by a classifier that had not seen it.
-        interval: The 95 % interval of the accuracy, from the number of shapes (:func:`wilson`).
+        interval: The 95 % interval of the accuracy, from the number of shapes, or of blocks (:func:`wilson`).
         majority: Accuracy of always predicting the largest group.
         balanced: Mean over the groups of the share classified correctly.
         folds, repeats: Number of folds, and how often they were drawn.
@@ -172,8 +172,10 @@ def classify(
                 accuracies[i].append(float((found["predictions"][i] == labels[test]).mean()))
             if progress is not None:
                 progress()
+    independent = len(labels) if blocks is None else int(blocks.max()) + 1
     return {
-        name: _summary(predicted[i], labels, kinds, folds, accuracies[i], chosen[i], seed) for i, name in enumerate(candidates)
+        name: _summary(predicted[i], labels, kinds, folds, accuracies[i], chosen[i], seed, independent)
+        for i, name in enumerate(candidates)
     }
 
 
@@ -188,15 +190,21 @@ def num_repeats(count: int) -> int:
 
 
 def _summary(
-    predicted: _Array, labels: _Array, kinds: list[str], folds: int, accuracies: list[float], chosen: dict[str, int], seed: int
+    predicted: _Array,
+    labels: _Array,
+    kinds: list[str],
+    folds: int,
+    accuracies: list[float],
+    chosen: dict[str, int],
+    seed: int,
+    independent: int,
 ) -> Classification:
-
     confusion = np.zeros((len(kinds), len(kinds)), dtype=np.int64)
     np.add.at(confusion, (np.broadcast_to(labels, predicted.shape), predicted), 1)
     accuracy = float((predicted == labels).mean())
     return Classification(
         accuracy=accuracy,
-        interval=wilson(accuracy, len(labels)),
+        interval=wilson(accuracy, independent),
         majority=float(np.bincount(labels).max() / len(labels)),
         balanced=float((confusion.diagonal() / confusion.sum(axis=1)).mean()),
         folds=folds,

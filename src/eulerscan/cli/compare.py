@@ -19,6 +19,7 @@ from ..analysis.comparison import CONFIG, MAX_MEANS, Comparison
 from ..analysis.comparison import compare as compare_groups
 from ..analysis.evidence import MEANING, evidence
 from ..complexes import Complex
+from ..complexes.extent import centroid_sizes
 from ..config import ECTConfig
 from ..datasets.folder import read_named
 from ..explorer import write_page
@@ -225,6 +226,8 @@ def _with_extent(shapes: Complex) -> tuple[list[int], list[int]]:
 def _evidence(found: Comparison) -> dict[str, tuple[str, Figure]]:
     """Where on the shapes the groups differ, shown on the shape nearest to all others of its group."""
     shapes = found.shapes.normalized(found.config.normalize)
+    if found.config.in_unit_ball:  # whose scale depends on the vertex that is farthest out
+        shapes = shapes.with_points(shapes.points / centroid_sizes(shapes)[shapes.batch, None])
     counts = found.counts
     kept = [i for i, group in enumerate(found.groups) if counts[group] > 1]
     groups, names = [found.groups[i] for i in kept], [found.names[i] for i in kept]
@@ -237,7 +240,7 @@ def _evidence(found: Comparison) -> dict[str, tuple[str, Figure]]:
     picture = draw_evidence(where, middle, names=names)
     caption = f"Where the groups differ. {MEANING} Right: the same for permuted labels, to compare with."
     if found.config.in_unit_ball:
-        caption += " In the unit ball, a part that sticks out makes all others smaller; eulerscan evidence keeps the size."
+        caption += " Here shapes have the same centroid size; eulerscan evidence keeps their sizes."
     return {"evidence": (caption, picture)}
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from torch import Tensor
+
 from .._progress import progress_bar
 from .._storage import write_text
-from .._tables import comma_separated
+from .._tables import comma_separated, printable
 from ..analysis.distances import check_p, distance_matrix
 from ..analysis.pairwise import PairwiseCheckpoint
 from ..bulk import Settings, Transforms, holds_transforms, load_failures, load_transforms, transform_all
@@ -118,10 +121,24 @@ def distances(
         save_distances(matrix, found.names, plot, groups=groups, label=label)
     if checkpoint is not None:
         checkpoint.remove()
+    _warn_zero(matrix, found.names)
     if not quiet:
         note = "" if plot is None else f"; figure in {plot}, its order in {order_path(plot)}"
         print(f"{output}: {len(found.names)} x {len(found.names)} distances{note}")
     return print_failures(failures)
+
+
+def _warn_zero(matrix: Tensor, names: Sequence[str]) -> None:
+    """Warn if the distance of two shapes is 0: they are copies, or the grid is too coarse to tell them apart."""
+    pairs = (matrix == 0).triu(1).nonzero().tolist()
+    if pairs:
+        i, j = pairs[0]
+        count = "1 pair has" if len(pairs) == 1 else f"{len(pairs)} pairs have"
+        print(
+            f"warning: {count} distance 0, such as {printable(names[i])} and {printable(names[j])}. Unless they are copies, "
+            "use more --num-thresholds and --num-directions",
+            file=sys.stderr,
+        )
 
 
 def _warn_different_sizes(found: Transforms) -> None:

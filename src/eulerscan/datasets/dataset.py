@@ -205,3 +205,14 @@ def _check_labels(labels: Tensor, count: int, num_classes: int) -> None:
 
 def _kind(value: Any) -> str:
     return f"{value.dtype} of shape {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
+def check_dataset(dataset: Dataset) -> None:
+    """Raise for shapes that are no data set."""
+    given: Any = dataset
+    if not isinstance(given, Dataset):
+        kind = type(given).__name__
+        raise TypeError(
+            f"dataset must be an eulerscan.datasets.Dataset, got {kind}. Make one by Dataset(name, shapes, labels, classes, "
+            "splits). For the logits of shapes call the model."
+        )

@@ -211,10 +211,11 @@ def _page(
         parts += ["<h2>Classification</h2>", _html_table(header, shown, text_column=len(header) - 1)]
         first = next(iter(found.classifications.values()))
         drawn = "once" if first.repeats == 1 else f"{first.repeats} times"
+        independent = f"{len(found.groups)} shapes" if found.strata is None else f"{len(set(found.strata))} blocks"
         parts.append(
             f'<p class="note">Support vector machines in nested cross-validation: {first.folds} folds, drawn {drawn}; what a '
             "classifier uses was chosen within the training shapes of each fold. "
-            "Bounds are those of the 95 % interval (Wilson). Majority: guessing the largest group.</p>"
+            f"Bounds are those of the 95 % interval (Wilson) for {independent}. Majority: guessing the largest group.</p>"
         )
         parts.append(_figure(images["confusion"], f"Predictions from {list(found.classifications)[-1]}, in all repeats."))
     for name, caption in captions.items():
@@ -238,7 +239,8 @@ def _method(found: Comparison) -> str:
     blocks = ""
     if found.strata is not None:
         whole = blocks_are_whole(found.groups, found.strata)
-        blocks = " Whole blocks were permuted." if whole else " Labels were permuted within blocks."
+        permuted = "Whole blocks were permuted" if whole else "Labels were permuted within blocks"
+        blocks = f" {permuted}, of which there are {len(set(found.strata))}."
     normalized = {
         "unit_ball": "centered and scaled to the unit ball",
         "vertices": "centered at the mean of the vertices and scaled to the unit ball",

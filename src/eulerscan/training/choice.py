@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .._storage import write_json
 from ..datasets import Dataset
+from ..datasets.dataset import check_dataset
 from ..datasets.source import split_source
 from ..nn.models import Classifier, Ensemble
 from ..nn.models.ensemble import averaged, calibrate
@@ -208,6 +209,7 @@ def auto(
         >>> model(torch.rand(2, 40, 3)).shape
         torch.Size([2, 4])
     """
+    check_dataset(dataset)
     _check_validation(dataset)
     if folder is not None:
         check_folder(Path(folder))

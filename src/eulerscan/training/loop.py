@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from .._devices import has_float64
 from .._progress import progress_bar
 from ..complexes import Complex
 from ..datasets import Dataset
+from ..datasets.dataset import check_dataset
 from ..nn.models import ECTSVM, Classifier, Ensemble
 from . import distributed
 from .checkpoints import Checkpoints, Epoch, identity, save_model
@@ -79,7 +79,7 @@ def train(
         progress: Whether to show a progress bar.
     """
     config, folder = config or TrainingConfig(), None if folder is None else Path(folder)
-    _check_dataset(dataset)
+    check_dataset(dataset)
     if not len(dataset.indices("train")):
         raise ValueError(f"The training split of {dataset.name} must not be empty.")
     if isinstance(model, ECTSVM):
@@ -134,7 +134,7 @@ def evaluate(
         num_points: Take only the first points of each cloud: the ``num_points`` of the :class:`TrainingConfig`.
         on_batch: Called with indices ``[n]`` and logits ``[n, C]`` of each batch of this process.
     """
-    _check_dataset(dataset)
+    check_dataset(dataset)
     num_classes, all_labels = len(dataset.classes), dataset.labels.cpu()
     total, counts = torch.zeros((), dtype=torch.float64), torch.zeros(num_classes, num_classes, dtype=torch.int64)
     batches = distributed.shard(dataset.indices(split)).split(batch_size)
@@ -153,7 +153,7 @@ def predict(model: nn.Module, dataset: Dataset, split: str = "test", *, num_poin
 
     For shapes that are in no data set call the model itself, in evaluation mode: ``model.eval()(shapes)``.
     """
-    _check_dataset(dataset)
+    check_dataset(dataset)
     found = list(_logits(model, dataset, dataset.indices(split).split(256), num_points))
     return torch.cat([torch.zeros(0, len(dataset.classes)), *found])
 
@@ -278,13 +278,6 @@ def _epoch(
         raise FloatingPointError(f"The loss is {mean} in epoch {epoch}. Try a smaller learning_rate or clip.")
     seconds = time.perf_counter() - begin
     return {"epoch": epoch, "loss": mean, "learning_rate": rate, "seconds": seconds}
-
-
-def _check_dataset(dataset: Dataset) -> None:
-    given: Any = dataset
-    if not isinstance(given, Dataset):
-        kind = type(given).__name__
-        raise TypeError(f"dataset must be an eulerscan.datasets.Dataset, got {kind}. For the logits of shapes call the model.")
 
 
 def _checked(logits: Tensor, dataset: Dataset) -> Tensor:
