@@ -31,8 +31,8 @@ def _seeded():
 
 @pytest.fixture(autouse=True)
 def _threads():
-    """What a test, or a package that it calls, does to the threads of torch ends with it: two threads in each of the two
-    processes of `make test` would wait for each other, and training be thirty times slower."""
+    """A test, or a package that it calls, may leave torch with more threads. In each of two processes they would wait for
+    each other: training is thirty times slower."""
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)

@@ -285,13 +285,10 @@ class Transforms(Dataset):
 @pytest.mark.parametrize("method", [method for method in ("fork", "spawn") if method in get_all_start_methods()])
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_loader_workers_compute_transforms(method):
-    data, before = Transforms(num_threads=2), torch.get_num_threads()
-    try:
-        expected = torch.stack([data[i] for i in range(4)])  # the parent has its threads before the fork
-        loader = DataLoader(data, batch_size=2, num_workers=2, multiprocessing_context=method, timeout=100)
-        assert torch.equal(torch.cat(list(loader)), expected)
-    finally:
-        torch.set_num_threads(before)
+    data = Transforms(num_threads=2)
+    expected = torch.stack([data[i] for i in range(4)])  # the parent has its threads before the fork
+    loader = DataLoader(data, batch_size=2, num_workers=2, multiprocessing_context=method, timeout=100)
+    assert torch.equal(torch.cat(list(loader)), expected)
 
 
 @pytest.mark.skipif("fork" not in get_all_start_methods(), reason="no fork")
