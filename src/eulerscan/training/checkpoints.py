@@ -111,7 +111,7 @@ def identity(model: nn.Module, dataset: Dataset) -> str:
     digest = hashlib.sha256(repr((modules, fingerprint(dataset))).encode())
     packed = dataset.shapes.packed
     for tensor in (packed.points, packed.simplices, packed.weights):
-        if tensor is not None:
+        if tensor is not None and tensor.numel():
             digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()[:16]
 
