@@ -16,7 +16,7 @@ export PYTHONUTF8 := 1
 .PHONY: help demo test lint typecheck check docs release bench fits gpu clean
 help:
 	@echo "make demo    set up, train a classifier of handwritten digits, write runs/demo/"
-	@echo "make test    set up, lint, type-check, run all tests"
+	@echo "make test    set up, lint, type-check, run the tests (make docs and make release have some of their own)"
 	@echo "make docs    set up, build the documentation: build/docs/index.html"
 	@echo "make release set up, build wheel and sdist in dist/, try them in an empty environment"
 	@echo "make bench   set up, measure speed and memory against the dense formulation and other packages"

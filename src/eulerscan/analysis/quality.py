@@ -125,7 +125,7 @@ def _stairs(complex: Complex) -> str | None:
 
 
 def _curves(complex: Complex) -> str | None:
-    """Clouds in the plane whose points seem to follow one another along closed curves, as most of them must."""
+    """Clouds in the plane, most of whose points seem to follow one another along a closed curve."""
     counts, starts = complex.offsets[0].diff(), complex.offsets[0][:-1]
     if complex.dim != 2 or complex.max_dim != 0 or not len(counts) or int(counts.min()) < FEW_POINTS:
         return None
