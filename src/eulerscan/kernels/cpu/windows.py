@@ -2,8 +2,8 @@
 
 A vertex with coefficient c at height h adds c to every threshold from h on. In the smooth transform it rises as a sigmoid
 instead, which is evaluated only on the window of thresholds where it is neither 0 nor 1, eight thresholds at a time.
-Arrays over thresholds are padded by eight columns, and a window ends with the last group of eight that it enters.
-Both ends of a window belong to it: rounding may move them to the height itself, whose sigmoid is one half.
+Arrays over thresholds are padded by eight columns. All windows have the same number of groups of eight, enough for any of
+them, since a processor that has to guess the number often guesses wrong.
 
 The exponentials of all thresholds are tabulated, so that a vertex needs only one exponential of its own:
 
@@ -51,6 +51,7 @@ from .simd import (
 )
 
 MAX_EXPONENT = 600.0
+MAX_STEEPNESS = 100.0  # of a sigmoid, in steps, so that its exponential is in range if the window starts one too early
 BUCKETS_PER_THRESHOLD = 4
 MAX_MARGIN = 0.25  # of a step: a height is then next to the threshold that it is nearest to
 ROUNDING = 1e-6  # of a step, more than rounding can move a height
@@ -58,7 +59,10 @@ CHUNK = 64  # vertices at a time
 
 
 class ThresholdGrid(NamedTuple):
-    """The thresholds, prepared for lookup and sigmoids. ``factors``, ``slopes`` and an untabulated ``decay`` are scratch."""
+    """The thresholds, prepared for lookup and sigmoids.
+
+    ``starts``, ``factors``, ``slopes`` and an untabulated ``decay`` are scratch.
+    """
 
     bounded: NDArray[np.float64]  # [H + 2], the thresholds between -inf and inf
     padded: NDArray[np.float64]  # [1, H + 8], the thresholds followed by zeros
@@ -66,7 +70,10 @@ class ThresholdGrid(NamedTuple):
     density: float  # buckets per unit of height
     scale: float
     reach: float  # a sigmoid is saturated beyond this distance from its height; 0 for the exact transform
-    above: float  # the same upward, -inf for the exact transform, so that the window up to height + above is empty
+    steps: float  # thresholds per unit of height if they are nearly even and not too far apart, else 0
+    first: float  # where the window of the first threshold itself starts, in steps
+    groups: int  # of eight thresholds that hold any window; 0 for the exact transform
+    starts: NDArray[np.int32]  # [1, 8], first threshold in the windows of the current vertex
     center: float
     decay: NDArray[np.float64]  # [1, H + 8], exp(-scale (threshold - center))
     is_tabulated: bool  # whether ``decay`` holds for all heights
@@ -113,9 +120,13 @@ def make_grid(thresholds: NDArray[np.floating], scale: float, saturation: float)
             decay[0, j] = math.exp(-scale * (bounded[1 + j] - center))
     factors, slopes = np.ones((1, WIDTH)), np.zeros((1, WIDTH))
     reach = saturation / scale
-    above = reach if reach > 0 else -np.inf
+    steps, margin = _steps(bounded) if reach > 0 else (0.0, 0.0)
+    steps = steps if scale <= MAX_STEEPNESS * steps else 0.0
+    groups = -(-(_largest_window(bounded, reach) + 1) // WIDTH) if reach > 0 else 0  # a window may start one too early
+    starts = np.zeros((1, WIDTH), np.int32)
     return ThresholdGrid(
-        bounded, padded, buckets, density, scale, reach, above, center, decay, is_tabulated, factors, slopes
+        bounded, padded, buckets, density, scale, reach, steps, 1.0 - margin - reach * steps, groups, starts,
+        center, decay, is_tabulated, factors, slopes,
     )  # fmt: skip
 
 
@@ -139,6 +150,17 @@ def _steps(bounded: NDArray[np.float64]) -> tuple[float, float]:
     return steps, margin
 
 
+@inner
+def _largest_window(bounded: NDArray[np.float64], reach: float) -> int:
+    """Number of thresholds in the fullest interval of length ``2 * reach``."""
+    most = first = 0
+    for last in range(len(bounded) - 2):
+        while bounded[1 + last] - bounded[1 + first] > 2 * reach:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
+
+
 @inlined
 def locate(places, i, heights, row, column, search):
     """Set ``places[i, :8]`` to the first threshold at or above each of ``heights[row, column : column + 8]``.
@@ -160,15 +182,10 @@ def locate(places, i, heights, row, column, search):
 
 
 @inner
-def _tabulate_window(
-    decay: NDArray[np.float64], bounded: NDArray[np.float64], scale: float, above: float, height: float, first: int
-) -> None:
-    """Set ``decay`` to exp(-scale (threshold - height)) from ``first`` to the last group of eight in the window."""
-    while first < len(bounded) - 2 and bounded[1 + first] <= height + above:
-        for j in range(first, first + WIDTH):
-            within = j < len(bounded) - 2 and bounded[1 + j] <= height + above
-            decay[0, j] = math.exp(scale * (height - bounded[1 + j])) if within else 0.0
-        first += WIDTH
+def _tabulate_window(decay: NDArray[np.float64], bounded: NDArray[np.float64], scale: float, height: float, first: int) -> None:
+    """Set ``decay`` to exp(-scale (threshold - height)) for eight thresholds from ``first`` on."""
+    for j in range(first, first + WIDTH):
+        decay[0, j] = math.exp(scale * (height - bounded[1 + j])) if j < len(bounded) - 2 else 0.0
 
 
 @inlined
@@ -213,32 +230,40 @@ def _compute_factors(factors, field, v, scale, center):
     store(factors, 0, 0, exp(multiply(broadcast(scale), offset)))
 
 
+@inlined
+def _find_windows(starts, field, v, bounded, steps, first):
+    """Set ``starts`` to the first threshold in the window of vertex ``v`` in each direction, or to the one before."""
+    offset = add(cast(load(field, v, HEIGHT), bounded), broadcast(-item(bounded, 1)))
+    place = fma(offset, broadcast(steps), broadcast(first))
+    store(starts, 0, 0, to_int32(minimum(maximum(place, broadcast(0.0)), broadcast(len(bounded) - 2.0))))
+
+
 @inner
 def accumulate(curves, jumps, field, width, grid):
     """Add all vertices of a field to ``curves [8, H + 8]``, and to ``jumps [H + 8, 8]`` where they saturate."""
-    bounded, _, buckets, density, scale, reach, above, center, decay, is_tabulated, factors, _ = grid
+    bounded, _, buckets, density, scale, reach, steps, first, groups, starts, center, decay, is_tabulated, factors, _ = grid
     last, one = len(bounded) - 2, broadcast(1.0)
     for v in range(len(field)):
         lanes = _nonzero_lanes(field, v, width)
         if not lanes:
             continue
+        if steps:
+            _find_windows(starts, field, v, bounded, steps, first)
         if is_tabulated:
             _compute_factors(factors, field, v, scale, center)
         while lanes:
             lane = count_trailing_zeros(lanes)
             lanes &= lanes - 1
-            coefficient = np.float64(field[v, COEFFICIENT + lane])
-            height = np.float64(field[v, HEIGHT + lane])
-            j = first_at_or_above(bounded, buckets, density, height - reach)
-            if item(bounded, 1 + j) <= height + above:
+            coefficient, height = np.float64(field[v, COEFFICIENT + lane]), np.float64(field[v, HEIGHT + lane])
+            factor = broadcast(factors[0, lane])
+            j = np.int64(entry(starts, 0, lane)) if steps else first_at_or_above(bounded, buckets, density, height - reach)
+            end = min(last, j + WIDTH * groups)
+            while j < end:
                 if not is_tabulated:
-                    _tabulate_window(decay, bounded, scale, above, height, j)
-                factor = broadcast(factors[0, lane])
-                while j < last and item(bounded, 1 + j) <= height + above:
-                    exponential = multiply(factor, load(decay, 0, j))
-                    sigmoid = divide(broadcast(coefficient), add(one, exponential))
-                    store(curves, lane, j, add(load(curves, lane, j), sigmoid))
-                    j += WIDTH
+                    _tabulate_window(decay, bounded, scale, height, j)
+                sigmoid = divide(broadcast(coefficient), add(one, multiply(factor, load(decay, 0, j))))
+                store(curves, lane, j, add(load(curves, lane, j), sigmoid))
+                j += WIDTH
             jumps[j, lane] += coefficient
 
 
@@ -282,7 +307,10 @@ def backpropagate(gradients, block_gradient, curve_gradient, field, origin, colu
     The gradient of the directions ``block [dim, 8]`` is added to ``block_gradient [dim, 8]``, if that is not empty. If there
     are no directions, the gradient of the given heights is added from ``column`` on.
     """
-    bounded, thresholds, buckets, density, scale, reach, above, center, decay, is_tabulated, factors, slopes = grid
+    (
+        bounded, thresholds, buckets, density, scale, reach, steps, first, groups, starts,
+        center, decay, is_tabulated, factors, slopes,
+    ) = grid  # fmt: skip
     point_gradient, threshold_gradient, needs_grid = gradients.points, gradients.thresholds, len(gradients.scale) > 0
     last, one = len(bounded) - 2, broadcast(1.0)
     scale_gradient = 0.0
@@ -290,6 +318,8 @@ def backpropagate(gradients, block_gradient, curve_gradient, field, origin, colu
         lanes = _nonzero_lanes(field, v, width)
         if not lanes:
             continue
+        if steps:
+            _find_windows(starts, field, v, bounded, steps, first)
         if is_tabulated:
             _compute_factors(factors, field, v, scale, center)
         store(slopes, 0, 0, broadcast(0.0))
@@ -298,17 +328,16 @@ def backpropagate(gradients, block_gradient, curve_gradient, field, origin, colu
             lanes &= lanes - 1
             coefficient = np.float64(field[v, COEFFICIENT + lane])
             height = np.float64(field[v, HEIGHT + lane])
-            if math.isnan(height):
-                slopes[0, lane] = scale_gradient = math.nan
+            if not math.isfinite(height):  # saturated at every threshold, or NaN
+                if math.isnan(height):
+                    slopes[0, lane] = scale_gradient = math.nan
                 continue
-            j = first_at_or_above(bounded, buckets, density, height - reach)
-            if not item(bounded, 1 + j) <= height + above:
-                continue
-            if not is_tabulated:
-                _tabulate_window(decay, bounded, scale, above, height, j)
-            factor = broadcast(factors[0, lane])
-            sum, moment = broadcast(0.0), broadcast(0.0)
-            while j < last and item(bounded, 1 + j) <= height + above:
+            factor, sum, moment = broadcast(factors[0, lane]), broadcast(0.0), broadcast(0.0)
+            j = np.int64(entry(starts, 0, lane)) if steps else first_at_or_above(bounded, buckets, density, height - reach)
+            end = min(last, j + WIDTH * groups)
+            while j < end:
+                if not is_tabulated:
+                    _tabulate_window(decay, bounded, scale, height, j)
                 exponential = multiply(factor, load(decay, 0, j))
                 sigmoid = divide(one, add(one, exponential))
                 slope = multiply(load(curve_gradient, lane, j), multiply(exponential, multiply(sigmoid, sigmoid)))
@@ -341,23 +370,24 @@ def backpropagate_to_coefficients(field, curve_gradient, suffix_sums, width, gri
 
     ``suffix_sums [8, H + 8]`` holds the sums of ``curve_gradient`` from each threshold on.
     """
-    bounded, _, buckets, density, scale, reach, above, center, decay, is_tabulated, factors, _ = grid
+    bounded, _, buckets, density, scale, reach, steps, first, groups, starts, center, decay, is_tabulated, factors, _ = grid
     last, one = len(bounded) - 2, broadcast(1.0)
     for v in range(len(field)):
+        if steps:
+            _find_windows(starts, field, v, bounded, steps, first)
         if is_tabulated:
             _compute_factors(factors, field, v, scale, center)
         for lane in range(WIDTH):
             gradient = 0.0
             if lane < width:
-                height = np.float64(field[v, HEIGHT + lane])
-                j = first_at_or_above(bounded, buckets, density, height - reach)
-                if item(bounded, 1 + j) <= height + above:
+                factor, height = broadcast(factors[0, lane]), np.float64(field[v, HEIGHT + lane])
+                j = np.int64(entry(starts, 0, lane)) if steps else first_at_or_above(bounded, buckets, density, height - reach)
+                end = min(last, j + WIDTH * groups)
+                while j < end:
                     if not is_tabulated:
-                        _tabulate_window(decay, bounded, scale, above, height, j)
-                    factor = broadcast(factors[0, lane])
-                    while j < last and item(bounded, 1 + j) <= height + above:
-                        exponential = multiply(factor, load(decay, 0, j))
-                        gradient += sum_lanes(divide(load(curve_gradient, lane, j), add(one, exponential)))
-                        j += WIDTH
+                        _tabulate_window(decay, bounded, scale, height, j)
+                    exponential = multiply(factor, load(decay, 0, j))
+                    gradient += sum_lanes(divide(load(curve_gradient, lane, j), add(one, exponential)))
+                    j += WIDTH
                 gradient += suffix_sums[lane, j]
             field[v, COEFFICIENT + lane] = gradient
