@@ -83,7 +83,7 @@ def test_other_files_are_passed_over(folder):
 
 def test_labeled_shapes_need_no_split(folder):
     (folder / "cat" / "bad.csv").write_text("")
-    shapes, classes, paths, failures = read_labeled(folder)
+    shapes, classes, paths, failures, _ = read_labeled(folder)
     assert shapes.num_complexes == len(classes) == len(paths) == 8
     assert classes == ["cat"] * 4 + ["dog"] * 4
     assert [failure.path.name for failure in failures] == ["bad.csv"]

@@ -14,7 +14,7 @@ import torch
 from .._progress import progress_bar
 from ..complexes import Complex
 from ..io import Failure, list_shapes, read_all
-from ..io.metadata import join_groups
+from ..io.metadata import join_groups, read_metadata
 from ..io.walk import name_of
 from .dataset import Dataset
 from .splits import stratified
@@ -29,6 +29,7 @@ class LabeledShapes(NamedTuple):
     classes: list[str]
     paths: list[Path]
     failures: list[Failure]  # files that could not be read, or have no class
+    strata: list[str] | None = None  # the block of each shape
 
 
 def load_folder(
@@ -59,7 +60,7 @@ def load_folder(
     Returns:
         The data set, and the files that could not be read or have no class.
     """
-    shapes, classes, paths, failures = read_labeled(folder, table=table, label=label, only=only, cache=cache, **options)
+    shapes, classes, paths, failures, _ = read_labeled(folder, table=table, label=label, only=only, cache=cache, **options)
     count = Counter(classes)
     if table is None:
         subfolders = {sub for sub in folder.iterdir() if sub.is_dir() and not sub.name.startswith(".")}
@@ -92,6 +93,7 @@ def read_labeled(
     table: str | os.PathLike[str] | None = None,
     label: str | None = None,
     only: Sequence[str] = (),
+    strata: str | None = None,
     exclude: Sequence[str | os.PathLike[str]] = (),
     cache: bool = True,
     **options: Any,
@@ -108,13 +110,19 @@ def read_labeled(
     if (table is None) != (label is None):
         given, other = ("table", "label") if label is None else ("label", "table")
         raise ValueError(f"{given} needs {other}: a table of the shapes, and its column with the classes.")
+    if strata is not None and table is None:
+        raise ValueError("strata needs table: a table of the shapes, and its column with the blocks.")
     outside = [*exclude, *_runs(folder), *([] if table is None else [table])]
     listing = list_shapes(folder, exclude=outside, only=only)
     class_of, failures = join_groups(listing, table, label)
     class_of = {name: class_of[name] for name in sorted(class_of, key=lambda name: (class_of[name], name))}
+    block_of = {}
+    if strata is not None and table is not None:
+        block_of = dict(zip(class_of, read_metadata(table).blocks(strata, list(class_of)), strict=True))
     shapes, names, unread = read_named(listing.folder, class_of, cache=cache, **options)
     classes, paths = [class_of[name] for name in names], [listing.folder / name for name in names]
-    return LabeledShapes(shapes, classes, paths, [*listing.path_failures, *failures, *unread])
+    blocks = None if strata is None else [block_of[name] for name in names]
+    return LabeledShapes(shapes, classes, paths, [*listing.path_failures, *failures, *unread], blocks)
 
 
 def read_named(
