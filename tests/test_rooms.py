@@ -18,6 +18,7 @@ ROOMS = (
         "_devices",
         "_validation",
         "_imports",
+        "_labels",
         "_limits",
         "_progress",
         "_storage",

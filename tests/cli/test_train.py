@@ -24,8 +24,10 @@ from eulerscan._storage import locked
 from eulerscan.cli.main import main
 from eulerscan.cli.predict import _unfit
 from eulerscan.datasets import Dataset
+from eulerscan.datasets.source import load_source
 from eulerscan.io import read
 from eulerscan.training.choice import Choice
+from eulerscan.training.config import RunConfig
 from eulerscan.training.runs import load_run
 
 TINY = ["--model", "mlp", "--num-directions", "6", "--num-thresholds", "8", "--hidden", "12"]
@@ -436,6 +438,106 @@ def test_a_table_assigns_classes_and_its_run_can_be_evaluated_and_tested_on_anot
     assert "the run does not know cubes" in err
     _, err = run("evaluate", trained, "--split", "tset", status=2)
     assert "tset" in err
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory):
+    """Two scans of each of 20 random specimens, whose kinds mean nothing, and the words for their table."""
+    place, rng, rows = tmp_path_factory.mktemp("copies"), np.random.default_rng(0), ["file,kind,specimen"]
+    for i in range(20):
+        points = rng.normal(size=(12, 2))
+        for scan in "ab":
+            np.savetxt(place / f"{i}{scan}.csv", points + 1e-3 * rng.normal(size=(12, 2)), delimiter=",")
+            rows.append(f"{i}{scan},{'odd' if i % 2 else 'even'},s{i}")
+    table = place.parent / "copies.csv"
+    table.write_text("\n".join(rows))
+    return ["--folder", place, "--table", table, "--label", "kind"]
+
+
+def specimens(dataset):
+    """The specimens of each split."""
+    names = {split: [Path(dataset.names[i]).stem for i in indices.tolist()] for split, indices in dataset.splits.items()}
+    return {split: {name[:-1] for name in found} for split, found in names.items()}
+
+
+SVM = ["--model", "svm", "--num-directions", 8, "--num-thresholds", 16]
+
+
+def test_copies_in_training_make_the_accuracy_of_noise_high_unless_blocks_are_not_divided(run, copies, tmp_path):
+    words = ["train", *copies, *SVM, "--folds", 5, "--output"]
+    leak, _ = run(*words, tmp_path / "leak")
+    honest, _ = run(*words, tmp_path / "honest", "--strata", "specimen")
+    shares = [json.loads((tmp_path / name / "summary.json").read_text())["test_accuracy"] for name in ("leak", "honest")]
+    assert shares[0] > 75
+    assert shares[1] < 60
+    assert "for 40 shapes, each tested once" in leak
+    assert "for 20 blocks, each tested once" in honest
+    tested = set()
+    for number in range(5):
+        config = RunConfig.read(tmp_path / "honest" / f"fold-{number}" / "config.json")
+        assert config.data["strata"] == "specimen"
+        dataset, _ = load_source(config.data)
+        config.check_data(dataset)  # evaluate does, too
+        found = specimens(dataset)
+        assert {split: len(own) for split, own in found.items()} == {"train": 12, "val": 4, "test": 4}
+        assert sum(map(len, found.values())) == len(set().union(*found.values())) == 20
+        tested |= found["test"]
+    assert len(tested) == 20
+
+
+def test_a_run_remembers_its_blocks(run, copies, tmp_path):
+    words = ["train", *copies, *SVM, "--output", tmp_path / "out"]
+    out, _ = run(*words, "--strata", "specimen")
+    assert "for 4 blocks: too few to mean much" in out
+    assert ", tested on 8; runs in" in out
+    result = json.loads((tmp_path / "out" / "seed-0" / "result.json").read_text())
+    scores = json.loads(run("evaluate", tmp_path / "out" / "seed-0", "--as-json")[0])
+    assert (scores["accuracy"], scores["count"]) == (pytest.approx(result["test_accuracy"]), 8)
+    again, _ = run(*words, "--strata", "specimen", "--resume")
+    assert again == out
+    _, err = run(*words, "--resume", status=2)
+    assert "other settings" in err
+    run("predict", tmp_path / "out" / "seed-0", copies[1])
+
+
+def test_the_last_training_of_a_choice_keeps_blocks_whole(run, copies, tmp_path):
+    few = ["--num-directions", 4, "--num-thresholds", 8, "--epochs", 1]
+    run("train", *copies, "--strata", "specimen", *few, "--output", tmp_path / "out")
+    config = RunConfig.read(tmp_path / "out" / "seed-0" / "config.json")
+    assert (config.data["refit"], config.data["strata"]) == (True, "specimen")
+    found = specimens(load_source(config.data)[0])
+    assert {split: len(own) for split, own in found.items()} == {"train": 16, "val": 0, "test": 4}
+    assert not found["train"] & found["test"]
+    for path in (tmp_path / "out" / "candidates").glob("*/config.json"):
+        own = specimens(load_source(RunConfig.read(path).data)[0])
+        assert own["test"] == found["test"]
+        assert not own["val"] & own["train"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--strata", "specimens"], "no column 'specimens'. .* Did you mean 'specimen'?"),
+        (["--strata", "half"], "at least 4 blocks in column 'half', .* got even with 1, odd with 1"),
+        (["--strata", "half", "--skip-small"], "at least two classes of at least 4 blocks"),
+        (["--strata", "gap"], "column 'gap' must have a block for every shape, got none for 3a.csv"),
+        (["--strata", "specimen", "--folds", 21], "num_folds must be at most 20, the number of blocks, got 21"),
+    ],
+)
+def test_blocks_that_do_not_fit_are_named(run, copies, tmp_path, words, text):
+    rows = [row.split(",") for row in copies[3].read_text().splitlines()[1:]]
+    table = ["file,kind,specimen,half,gap", *(f"{f},{k},{s},{k[0]},{'' if f == '3a' else s}" for f, k, s in rows)]
+    (tmp_path / "table.csv").write_text("\n".join(table))
+    changed = [*copies[:3], tmp_path / "table.csv", *copies[4:]]
+    _, err = run("train", *changed, *SVM, *words, "--output", tmp_path / "out", status=2)
+    assert re.search(text, err.replace("\n", " "))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("words", [["digits"], ["--folder", "shapes"], ["digits", "--table", "t.csv", "--label", "kind"]])
+def test_blocks_need_a_folder_and_a_table(run, words):
+    _, err = run("train", *words, "--strata", "specimen", status=2)
+    assert "--strata is a column of a table: give --folder, --table and --label" in err
 
 
 def test_options_are_checked_before_files_are_read(run, folder, tmp_path, monkeypatch):

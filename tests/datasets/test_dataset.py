@@ -240,3 +240,15 @@ def test_small_integers_are_numbers_of_shapes_and_not_a_mask():
         assert len(shapes) == 6
         assert labels.tolist() == dataset.labels[numbers].tolist()
     assert len(dataset.select([])) == 0
+
+
+def test_splits_must_not_divide_blocks():
+    dataset = numbered(6)  # shapes 1 and 0 are for test
+    blocks = dataclasses.replace(dataset, strata=torch.tensor([7, 7, 8, 8, 9, 9]))
+    assert blocks.strata == ("7", "7", "8", "8", "9", "9")
+    assert blocks.select([5, 0]).strata == ("9", "7")
+    assert blocks.split("test").strata == ("7", "7")
+    with pytest.raises(ValueError, match="splits must not divide the blocks of strata, got 'b' in 'train' and in 'test'"):
+        dataclasses.replace(dataset, strata=tuple("abbccc"))
+    with pytest.raises(ValueError, match="strata must hold a value for each of 6 shapes, got 2"):
+        dataclasses.replace(dataset, strata=("a", "b"))

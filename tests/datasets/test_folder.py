@@ -1,5 +1,7 @@
 """Folders of files as data sets."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -83,7 +85,7 @@ def test_other_files_are_passed_over(folder):
 
 def test_labeled_shapes_need_no_split(folder):
     (folder / "cat" / "bad.csv").write_text("")
-    shapes, classes, paths, failures = read_labeled(folder)
+    shapes, classes, paths, failures, _ = read_labeled(folder)
     assert shapes.num_complexes == len(classes) == len(paths) == 8
     assert classes == ["cat"] * 4 + ["dog"] * 4
     assert [failure.path.name for failure in failures] == ["bad.csv"]
@@ -97,3 +99,52 @@ def test_a_folder_with_too_few_classes_says_how_to_give_them(names, tmp_path):
             cloud(tmp_path / name / f"{i}.csv")
     with pytest.raises(ValueError, match=r"must have at least two classes .*--table"):
         load_folder(tmp_path)
+
+
+@pytest.fixture
+def scans(tmp_path):
+    """A folder of six specimens of each of two kinds, with two scans each, and their table."""
+    place, rows = tmp_path / "scans", ["name,kind,specimen"]
+    for i in range(24):
+        cloud(place / f"{i}.csv", 3 + i // 2)
+        rows.append(f"{i},{'cat' if i < 12 else 'dog'},s{i // 2}")
+    (tmp_path / "scans-table.csv").write_text("\n".join(rows))
+    return place, tmp_path / "scans-table.csv", rows
+
+
+def test_splits_do_not_divide_the_blocks_of_a_table(scans):
+    folder, table, _ = scans
+    dataset, failures = load_folder(folder, table=table, label="kind", strata="specimen")
+    assert failures == []
+    own = [f"s{int(Path(name).stem) // 2}" for name in dataset.names]
+    assert dataset.strata == tuple(own)
+    blocks = {name: {own[i] for i in indices.tolist()} for name, indices in dataset.splits.items()}
+    assert {name: len(found) for name, found in blocks.items()} == {"train": 8, "val": 2, "test": 2}
+    assert len(set().union(*blocks.values())) == 12
+    apart, _ = load_folder(folder, table=table, label="kind")
+    assert apart.strata == ()
+
+
+def test_a_class_of_few_blocks_is_named_and_can_be_skipped(scans):
+    folder, table, rows = scans
+    for i in range(24, 32):
+        cloud(folder / f"{i}.csv")
+        rows.append(f"{i},emu,s{i // 3}")
+    table.write_text("\n".join(rows))
+    words = {"table": table, "label": "kind", "strata": "specimen"}
+    with pytest.raises(ValueError, match="at least 4 blocks in column 'specimen', .* got emu with 3"):
+        load_folder(folder, **words)
+    dataset, failures = load_folder(folder, skip_small=True, **words)
+    assert (dataset.classes, len(dataset), len(dataset.strata)) == (("cat", "dog"), 24, 24)
+    assert [failure.reason for failure in failures] == ["class of 3 blocks, left out."]
+
+
+def test_blocks_need_a_column_without_gaps(scans):
+    folder, table, rows = scans
+    with pytest.raises(ValueError, match="strata needs table"):
+        load_folder(folder, strata="specimen")
+    with pytest.raises(ValueError, match="no column 'specimens'.* Did you mean 'specimen'"):
+        load_folder(folder, table=table, label="kind", strata="specimens")
+    table.write_text("\n".join([*rows[:-1], "23,dog,"]))
+    with pytest.raises(ValueError, match=r"column 'specimen' must have a block for every shape, got none for 23\.csv"):
+        load_folder(folder, table=table, label="kind", strata="specimen")

@@ -109,6 +109,11 @@ def tamper_config(folder, **changes):
             ValueError,
             r"layer.weight has shape \[4, 3\] in the file, \[4, 2\]",
         ),
+        (
+            lambda f: tamper_config(f, data={"folder": "scans", "seed": 0, "strata": 5}),
+            ValueError,
+            "config.json is damaged.* data.strata must be str .* got 5",
+        ),
         (lambda f: (f / "model.safetensors").write_bytes(b"not tensors" * 9), ValueError, "model.safetensors is damaged"),
         (
             lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-9]),
@@ -121,7 +126,17 @@ def tamper_config(folder, **changes):
             "changed after training",
         ),
     ],
-    ids=["no config", "no weights", "half a config", "empty config", "other dimension", "garbage", "truncated", "tampered"],
+    ids=[
+        "no config",
+        "no weights",
+        "half a config",
+        "empty config",
+        "other dimension",
+        "number for a column",
+        "garbage",
+        "truncated",
+        "tampered",
+    ],
 )
 def test_a_damaged_run_is_named(finished, damage, error, text):
     damage(finished)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from .._imports import require
+from .._labels import Labels, as_names, numbered
 from .._validation import positive
-from .groups import Labels, as_names, numbered
 
 _Array = np.ndarray[Any, Any]
 FeatureSet = tuple[str, ...]

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._labels import Labels, as_names
 from .._progress import progress_bar
 from .._validation import check_choice, positive
 from .._version import __version__
@@ -29,10 +30,8 @@ from .distances import distance_matrix
 from .features import shape_features
 from .groups import (
     Dispersion,
-    Labels,
     PairTest,
     PermutationTest,
-    as_names,
     blocks_are_whole,
     distance_regression,
     energy_test,

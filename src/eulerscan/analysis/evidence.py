@@ -25,6 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._labels import Labels, as_list, numbered
 from .._storage import write_text
 from .._tables import comma_separated
 from ..complexes import Complex, Shape, as_complex
@@ -34,7 +35,7 @@ from ..config import ECTConfig
 from ..grid import scale_of_step
 from ..io.colors import write_colored
 from ..kernels import operation
-from .groups import Labels, as_list, numbered, permuted_labels
+from .groups import permuted_labels
 
 CONFIG = ECTConfig(num_directions=100, num_thresholds=30, normalize="center")
 MEANING = (

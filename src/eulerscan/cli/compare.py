@@ -40,7 +40,6 @@ from .options import (
     find_files,
     light_background,
     print_failures,
-    read_blocks,
     warn_beyond_radius,
 )
 
@@ -155,7 +154,7 @@ def compare(
             config=ect,
             align=None if align == "none" else align,
             permutations=permutations,
-            strata=None if strata is None or table is None else read_blocks(table, strata, own),
+            strata=None if strata is None or table is None else table.blocks(strata, own),
             covariates={column: numbers[column] for column in covariates},
             traits={column: numbers[column] for column in traits},
             use_size=size,

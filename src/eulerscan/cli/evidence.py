@@ -13,7 +13,7 @@ from ..analysis.evidence import evidence as find_evidence
 from ..config import ECTConfig
 from ..datasets.folder import read_labeled
 from ..explorer import MAX_SIMPLICES, ColorMap, write_page
-from ..io import READABLE, read_metadata
+from ..io import READABLE
 from ..plot.evidence import draw_evidence
 from ..plot.figures import save
 from ..plot.shapes import guess_up
@@ -25,7 +25,6 @@ from .options import (
     Quiet,
     check_output_folder,
     print_failures,
-    read_blocks,
     warn_light_background,
 )
 
@@ -75,6 +74,7 @@ def evidence(
         folder,
         table=input.table,
         label=input.label,
+        strata=strata,
         only=input.only,
         exclude=[output],
         cache=input.cache,
@@ -85,10 +85,9 @@ def evidence(
         print_failures(labeled.failures)
         raise ValueError(f"{folder} must have at least two groups, each in a subfolder, got {len(set(labeled.classes))}.")
     files = [path.relative_to(folder) for path in labeled.paths]
-    blocks = None
-    if strata is not None and input.table is not None:
-        blocks = read_blocks(read_metadata(input.table), strata, [file.as_posix() for file in files])
-    found = find_evidence(labeled.shapes, labeled.classes, permutations=permutations, strata=blocks, seed=seed, config=ect)
+    found = find_evidence(
+        labeled.shapes, labeled.classes, permutations=permutations, strata=labeled.strata, seed=seed, config=ect
+    )
     short = [file.with_suffix("") if file.suffix.lower() in READABLE else file for file in files]
     names = [file.as_posix().replace("/", "-") for file in (short if len(set(short)) == len(short) else files)]
     if len(set(names)) < len(names):  # a-b/0 and a/b-0

@@ -15,7 +15,7 @@ from tyro.conf import Positional, arg
 from .._tables import printable
 from ..analysis.quality import describe_topology
 from ..complexes import Complex
-from ..io import READABLE, Failure, Listing, Metadata, list_shapes, read
+from ..io import READABLE, Failure, Listing, list_shapes, read
 from ..io.formats import IMAGE_EXTENSIONS
 from ..io.images import has_light_background
 from ..io.metadata import join_groups
@@ -68,15 +68,6 @@ class Input:
         if (self.table is None) != (self.label is None):
             raise ValueError("--table and --label belong together: a table of the shapes, and its column with the groups.")
         return parse_pairs(self.data)
-
-
-def read_blocks(table: Metadata, column: str, names: Sequence[str]) -> list[str]:
-    """The block of each shape, such as its specimen, in a column of a table."""
-    cells = table.column(column, names)
-    missing = [name for name, cell in zip(names, cells, strict=True) if cell is None]
-    if missing:
-        raise ValueError(f"{table.path}: column {column!r} must have a block for every shape, got none for {missing[0]}.")
-    return [cell or "" for cell in cells]
 
 
 def parse_pairs(pairs: Sequence[str]) -> dict[str, Any]:

@@ -139,7 +139,7 @@ def _reading(config: RunConfig, data: Sequence[str]) -> dict[str, Any]:
 
 def _labeled(folder: Path, config: RunConfig, read: LabeledShapes) -> tuple[Dataset, list[Failure]]:
     """The shapes of a folder as a data set with the classes of a run and a single split."""
-    shapes, classes, paths, failures = read
+    shapes, classes, paths, failures, _ = read
     unknown = sorted(set(classes) - set(config.classes))
     if unknown:
         raise ValueError(f"{folder}: the run does not know {', '.join(unknown)}. Its classes are {', '.join(config.classes)}.")

@@ -46,6 +46,7 @@ def train(
     *,
     folder: Maybe[Path] = None,
     input: Input = Input(),  # noqa: B008
+    strata: Maybe[str] = None,
     skip_small: bool = False,
     model: ModelConfig = ModelConfig(model="auto"),  # noqa: B008
     training: TrainingConfig = TrainingConfig(),  # noqa: B008
@@ -72,7 +73,9 @@ def train(
         folder: Folder with one subfolder per class, or with a --table, instead of a data set.
         input: Which files are read, and how. `--data` also takes options of a data set, such as `form=meshes`, and the seed of
             the split, `seed=...`.
-        skip_small: Leave out classes of fewer than four shapes instead of stopping.
+        strata: Column of --table with blocks, such as the specimen of several scans. Blocks are not divided among training,
+            validation and test.
+        skip_small: Leave out classes of fewer than four shapes, or blocks, instead of stopping.
         model: Options of the model. Options you omit come from the preset.
         training: Options of the training. Without --model, those that keep their defaults are chosen to fit the data.
         seeds: Number of runs, with consecutive seeds from --seed on.
@@ -86,6 +89,8 @@ def train(
         device: Device to compute on, such as cpu or cuda:1. Default: a GPU if there is one.
     """
     _check(dataset, folder, seeds, folds)
+    if strata is not None and (folder is None or input.table is None):
+        raise ValueError("--strata is a column of a table: give --folder, --table and --label.")
     if resume and overwrite:
         raise ValueError("Give either --resume or --overwrite, got both: one keeps finished runs, the other replaces them.")
     if model.model == "auto" and model.preset is not None:
@@ -105,7 +110,7 @@ def train(
     with distributed.process_group():
         for run in runs if distributed.is_first() else ():
             check_folder(run, resume=resume, overwrite=overwrite)
-        source = _source(dataset, folder, input, skip_small)
+        source = _source(dataset, folder, input, strata, skip_small)
         found, failed = load_source(source, cache=input.cache)
         if distributed.is_first():
             _warn(found, candidates(found, model)[0].model if automatic else model, source["options"])
@@ -149,9 +154,11 @@ def train(
             print(f"{runs[0].name}:")
         print("\n".join(f"- {reason}" for reason in choices[0].reasons), end="\n\n")
     print(_table(results, summary, "fold" if folds else "seed", numbers))
-    tested = len(found) if folds else len(found.indices("test"))
-    print(f"\n{_interval(results, sizes, tested, folds)}; the largest class alone is {summary['majority']:.1f} %")
-    print(f"\n{found.name}: {len(found)} shapes, {len(found.classes)} classes, tested on {tested}; runs in {output}")
+    tested = range(len(found)) if folds else found.indices("test").tolist()
+    blocks = {found.strata[i] for i in tested} if found.strata else None
+    interval = _interval(results, sizes, len(blocks or tested), folds, "shapes" if blocks is None else "blocks")
+    print(f"\n{interval}; the largest class alone is {summary['majority']:.1f} %")
+    print(f"\n{found.name}: {len(found)} shapes, {len(found.classes)} classes, tested on {len(tested)}; runs in {output}")
     if plots:
         print(f"plots in {runs[0]}")
     return print_failures(failed)
@@ -215,7 +222,7 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _source(name: str | None, folder: Path | None, input: Input, skip_small: bool) -> dict[str, Any]:
+def _source(name: str | None, folder: Path | None, input: Input, strata: str | None, skip_small: bool) -> dict[str, Any]:
     """The source of the shapes, as in :class:`RunConfig`."""
     options = input.options()
     if name is not None:
@@ -225,6 +232,8 @@ def _source(name: str | None, folder: Path | None, input: Input, skip_small: boo
     source = {"folder": str(folder), "seed": options.pop("seed", 0), "options": options}
     if input.table is not None:
         source |= {"table": str(input.table), "label": input.label}
+    if strata is not None:
+        source["strata"] = strata
     if input.only:
         source["only"] = list(input.only)
     if skip_small:
@@ -246,14 +255,16 @@ def _scores(choices: Sequence[Choice], baseline: float) -> str:
     return aligned(["model", "validation %", "test %", ""], rows)
 
 
-def _interval(results: Sequence[dict[str, Any]], sizes: Sequence[int], tested: int, folds: int) -> str:
-    """Test accuracy with a 95 % interval: the share of all test shapes, since folds may differ in size by one.
+def _interval(
+    results: Sequence[dict[str, Any]], sizes: Sequence[int], independent: int, folds: int, unit: str = "shapes"
+) -> str:
+    """Test accuracy with a 95 % interval: the share of all test shapes, since folds may differ in size.
 
-    Over seeds the test shapes are the same, so they count once.
+    Over seeds the test shapes are the same, so they count once. Shapes of a block are not independent, so blocks count.
     """
     accuracy = statistics.fmean([result["test_accuracy"] for result in results], sizes)
-    low, high = wilson(accuracy / 100, tested)
-    text = f"test accuracy {accuracy:.1f} %, 95 % interval {100 * low:.1f} to {100 * high:.1f} for {tested} shapes"
+    low, high = wilson(accuracy / 100, independent)
+    text = f"test accuracy {accuracy:.1f} %, 95 % interval {100 * low:.1f} to {100 * high:.1f} for {independent} {unit}"
     if folds:
         return f"{text}, each tested once"
     if high - low > 0.15:

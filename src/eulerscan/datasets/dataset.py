@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils import data
 
+from .._labels import as_names
 from .._validation import positive, set_fields
 from ..complexes import Complex, as_complex
 
@@ -30,6 +31,8 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
         classes: Names of the classes.
         splits: Indices of the shapes of each split: ``{"train": ..., "val": ..., "test": ...}``, which must be disjoint.
         names: Names of the shapes, such as their files; empty if they have none.
+        strata: Block of each shape, such as the specimen of several scans; empty if all shapes are independent. ``splits`` must
+            not divide blocks.
 
     Example:
         >>> squares = Complex(torch.rand(6, 2), batch=torch.tensor([0, 0, 1, 1, 2, 2]))
@@ -47,6 +50,7 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
     classes: tuple[str, ...]
     splits: dict[str, Tensor] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+    strata: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         name: Any = self.name
@@ -59,6 +63,8 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
         _check_labels(self.labels, count, len(self.classes))
         if len(self.names) not in (0, count):
             raise ValueError(f"names must have one entry per shape ({count}) or none, got {len(self.names)}.")
+        if len(self.strata):
+            set_fields(self, strata=as_names(self.strata, count, "strata"))
         owner: Tensor = torch.zeros(count, dtype=torch.int64)  # the split of each shape, counted from 1
         for number, (name, indices) in enumerate(self.splits.items(), start=1):
             if not isinstance(indices, Tensor) or indices.dtype != torch.int64 or indices.ndim != 1:
@@ -74,6 +80,18 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
             owner[indices] = number
             if int((owner == number).sum()) != len(indices):
                 raise ValueError(f"splits[{name!r}] must not repeat a shape, got duplicates.")
+        self._check_blocks()
+
+    def _check_blocks(self) -> None:
+        """Raise if a block is in two splits."""
+        split_of: dict[str, str] = {}
+        for name, indices in self.splits.items() if self.strata else ():
+            for block in dict.fromkeys(self.strata[index] for index in indices.tolist()):
+                if (other := split_of.setdefault(block, name)) != name:
+                    raise ValueError(
+                        f"splits must not divide the blocks of strata, got {block!r} in {other!r} and in {name!r}. Use "
+                        "eulerscan.datasets.splits.stratified(labels, strata=strata)."
+                    )
 
     def __len__(self) -> int:
         return self.shapes.num_complexes
@@ -96,8 +114,8 @@ class Dataset(data.Dataset[tuple[Complex, int]]):
         shapes, labels = self.__getitems__(chosen)
         chosen = chosen.cpu()
         splits = {name: torch.isin(chosen, members).nonzero().squeeze(1) for name, members in self.splits.items()}
-        names = tuple(self.names[index] for index in chosen.tolist()) if self.names else ()
-        return replace(self, shapes=shapes, labels=labels, splits=splits, names=names)
+        names, strata = (tuple(old[index] for index in chosen.tolist()) if old else () for old in (self.names, self.strata))
+        return replace(self, shapes=shapes, labels=labels, splits=splits, names=names, strata=strata)
 
     def split(self, name: str) -> Dataset:
         """The data set with only the shapes of one split, in its order.

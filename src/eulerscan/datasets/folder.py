@@ -14,12 +14,12 @@ import torch
 from .._progress import progress_bar
 from ..complexes import Complex
 from ..io import Failure, list_shapes, read_all
-from ..io.metadata import join_groups
+from ..io.metadata import join_groups, read_metadata
 from ..io.walk import name_of
 from .dataset import Dataset
 from .splits import stratified
 
-FEWEST = 4  # shapes of a class: two for training, one for validation, one for test
+FEWEST = 4  # shapes of a class, or blocks: two for training, one for validation, one for test
 
 
 class LabeledShapes(NamedTuple):
@@ -29,6 +29,7 @@ class LabeledShapes(NamedTuple):
     classes: list[str]
     paths: list[Path]
     failures: list[Failure]  # files that could not be read, or have no class
+    strata: list[str] | None = None  # the block of each shape
 
 
 def load_folder(
@@ -36,6 +37,7 @@ def load_folder(
     *,
     table: str | os.PathLike[str] | None = None,
     label: str | None = None,
+    strata: str | None = None,
     only: Sequence[str] = (),
     skip_small: bool = False,
     cache: bool = True,
@@ -50,8 +52,9 @@ def load_folder(
         table: A table about the shapes (:func:`eulerscan.io.read_metadata`). Subfolders do not matter then, and ``folder`` may
             also be a file of specimens.
         label: The column of the table with the classes.
+        strata: The column of the table with blocks, such as the specimen of several scans. The splits do not divide blocks.
         only: Extensions of the files to read, such as ``["off"]``. Default: all that can be read.
-        skip_small: Leave out classes of fewer than four shapes, which cannot be split, instead of raising an error.
+        skip_small: Leave out classes of fewer than four shapes, or blocks, which cannot be split, instead of raising an error.
         cache: Whether to keep the shapes in the cache folder, from where they load fast.
         seed: Seed of the stratified split: 20 % for test, 20 % of the rest for validation.
         options: Options of :func:`eulerscan.read`.
@@ -59,8 +62,10 @@ def load_folder(
     Returns:
         The data set, and the files that could not be read or have no class.
     """
-    shapes, classes, paths, failures = read_labeled(folder, table=table, label=label, only=only, cache=cache, **options)
-    count = Counter(classes)
+    labeled = read_labeled(folder, table=table, label=label, strata=strata, only=only, cache=cache, **options)
+    shapes, classes, paths, failures, blocks = labeled
+    count = Counter(classes if blocks is None else [name for name, _ in {*zip(classes, blocks, strict=True)}])
+    unit, wanted = ("shapes", "readable shapes") if blocks is None else ("blocks", f"blocks in column {strata!r}")
     if table is None:
         subfolders = {sub for sub in folder.iterdir() if sub.is_dir() and not sub.name.startswith(".")}
         count.update({sub.name: 0 for sub in subfolders - _runs(folder)})
@@ -69,21 +74,22 @@ def load_folder(
     if small and not skip_small and len(count) > 1:
         listed = ", ".join(f"{name} with {number}" for name, number in small.items())
         raise ValueError(
-            f"{folder}: every class must have at least {FEWEST} readable shapes, for training, validation and test, got "
+            f"{folder}: every class must have at least {FEWEST} {wanted}, for training, validation and test, got "
             f"{listed}. Add shapes, or leave such classes out with skip_small (--skip-small)."
         )
     if len(kept) < 2:
         raise ValueError(
-            f"{folder} must have at least two classes of at least {FEWEST} shapes, each in a subfolder, got "
+            f"{folder} must have at least two classes of at least {FEWEST} {unit}, each in a subfolder, got "
             f"{', '.join(kept) or 'none'}. If a table holds the classes, use table and label (--table t.csv --label group)."
         )
     if small:
-        failures += [Failure(folder / name, f"class of {number} shapes, left out.") for name, number in small.items()]
+        failures += [Failure(folder / name, f"class of {number} {unit}, left out.") for name, number in small.items()]
         inside = [i for i, name in enumerate(classes) if name in kept]
         shapes, classes, paths = shapes.select(inside), [classes[i] for i in inside], [paths[i] for i in inside]
+        blocks = None if blocks is None else [blocks[i] for i in inside]
     labels = torch.tensor([kept.index(name) for name in classes])
-    splits, names = stratified(labels, seed=seed), tuple(map(str, paths))
-    return Dataset(name_of(folder), shapes, labels, tuple(kept), splits, names), failures
+    splits, names = stratified(labels, strata=blocks, seed=seed), tuple(map(str, paths))
+    return Dataset(name_of(folder), shapes, labels, tuple(kept), splits, names, tuple(blocks or ())), failures
 
 
 def read_labeled(
@@ -92,6 +98,7 @@ def read_labeled(
     table: str | os.PathLike[str] | None = None,
     label: str | None = None,
     only: Sequence[str] = (),
+    strata: str | None = None,
     exclude: Sequence[str | os.PathLike[str]] = (),
     cache: bool = True,
     **options: Any,
@@ -108,13 +115,19 @@ def read_labeled(
     if (table is None) != (label is None):
         given, other = ("table", "label") if label is None else ("label", "table")
         raise ValueError(f"{given} needs {other}: a table of the shapes, and its column with the classes.")
+    if strata is not None and table is None:
+        raise ValueError("strata needs table: a table of the shapes, and its column with the blocks.")
     outside = [*exclude, *_runs(folder), *([] if table is None else [table])]
     listing = list_shapes(folder, exclude=outside, only=only)
     class_of, failures = join_groups(listing, table, label)
     class_of = {name: class_of[name] for name in sorted(class_of, key=lambda name: (class_of[name], name))}
+    block_of = {}
+    if strata is not None and table is not None:
+        block_of = dict(zip(class_of, read_metadata(table).blocks(strata, list(class_of)), strict=True))
     shapes, names, unread = read_named(listing.folder, class_of, cache=cache, **options)
     classes, paths = [class_of[name] for name in names], [listing.folder / name for name in names]
-    return LabeledShapes(shapes, classes, paths, [*listing.path_failures, *failures, *unread])
+    blocks = None if strata is None else [block_of[name] for name in names]
+    return LabeledShapes(shapes, classes, paths, [*listing.path_failures, *failures, *unread], blocks)
 
 
 def read_named(

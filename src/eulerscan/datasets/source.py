@@ -21,15 +21,17 @@ def load_source(source: Mapping[str, Any], *, cache: bool = True) -> tuple[Datas
 
     Args:
         source: ``{"name": ..., "options": {...}}`` for a data set; ``{"folder": ..., "seed": ..., "options": {...}}`` for a
-            folder, with its ``table``, ``label``, ``only`` and ``skip_small`` if they were given. With ``"fold": [k, n]``, fold
-            ``k`` of ``n`` is for test. With ``"refit": true``, training and validation shapes are all for training.
+            folder, with its ``table``, ``label``, ``strata``, ``only`` and ``skip_small`` if they were given. With ``"fold":
+            [k, n]``, fold ``k`` of ``n`` is for test. With ``"refit": true``, training and validation shapes are all for
+            training.
         cache: Whether to use the cache folder for the shapes of a folder.
     """
     failures: list[Failure] = []
     if "name" in source:
         dataset = load(source["name"], **source["options"])
     else:
-        given = {name: source[name] for name in ("seed", "table", "label", "only", "skip_small") if name in source}
+        names = ("seed", "table", "label", "strata", "only", "skip_small")
+        given = {name: source[name] for name in names if name in source}
         dataset, failures = load_folder(Path(source["folder"]), cache=cache, **given, **source["options"])
     return split_source(dataset, source), failures
 
@@ -39,7 +41,7 @@ def split_source(dataset: Dataset, source: Mapping[str, Any]) -> Dataset:
     splits = dataset.splits
     if "fold" in source:
         seed = source.get("seed", source["options"].get("seed", 0))
-        splits = fold(dataset.labels, *source["fold"], seed=seed)
+        splits = fold(dataset.labels, *source["fold"], strata=dataset.strata or None, seed=seed)
     if source.get("refit"):
         both = torch.cat([splits["train"], splits["val"]]).sort().values
         splits = {**splits, "train": both, "val": both[:0]}

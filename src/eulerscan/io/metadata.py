@@ -63,6 +63,14 @@ class Metadata(NamedTuple):
                 )
         return found
 
+    def blocks(self, name: str, shapes: Sequence[str]) -> list[str]:
+        """The block of each of the given shapes, such as its specimen, in a column. Every shape must have one."""
+        cells = self.column(name, shapes)
+        for shape, cell in zip(shapes, cells, strict=True):
+            if cell is None:
+                raise ValueError(f"{self.path}: column {name!r} must have a block for every shape, got none for {shape}.")
+        return [cell or "" for cell in cells]
+
     def unmatched(self, shapes: Sequence[str]) -> list[str]:
         """The rows that belong to none of the shapes."""
         used = set(self._match(shapes))

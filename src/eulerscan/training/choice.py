@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .._labels import numbered
 from .._storage import write_json
 from ..datasets import Dataset
 from ..datasets.dataset import check_dataset
@@ -165,7 +166,7 @@ def choose(
         for split, found in logits.items():
             found[candidate.name] = predict(model, dataset, split, num_points=candidate.training.num_points)
         trained.append(candidate)
-    kept = _decide(trained, logits, dataset.labels[dataset.indices("val")].cpu())
+    kept = _decide(trained, logits, *_validation(dataset))
     if is_made:
         kept = _made(folder, trained) or kept
     scores = {
@@ -218,7 +219,7 @@ def auto(
         made = _built(candidate, dataset)
         train(made, dataset, candidate.training, progress=progress)
         logits[candidate.name] = predict(made, dataset, "val", num_points=candidate.training.num_points)
-    kept = _decide(tried, {"val": logits}, dataset.labels[dataset.indices("val")].cpu())
+    kept = _decide(tried, {"val": logits}, *_validation(dataset))
     final = _built(kept, dataset)
     whole = split_source(dataset, {"options": {}, "refit": True}) if _refits(kept.training) else dataset
     train(final, whole, kept.training, progress=progress)
@@ -228,12 +229,20 @@ def auto(
     return final.eval()
 
 
-def _decide(trained: list[Candidate], logits: dict[str, dict[str, Tensor]], labels: Tensor) -> Candidate:
+def _validation(dataset: Dataset) -> tuple[Tensor, list[str] | None]:
+    """Labels and blocks of the validation split."""
+    indices = dataset.indices("val")
+    return dataset.labels[indices].cpu(), [dataset.strata[i] for i in indices.tolist()] if dataset.strata else None
+
+
+def _decide(
+    trained: list[Candidate], logits: dict[str, dict[str, Tensor]], labels: Tensor, strata: list[str] | None = None
+) -> Candidate:
     """The ensemble, unless a candidate is better by more than a standard error. Adds the logits of the ensemble to the others.
 
     Args:
         logits: For each split, those of each candidate.
-        labels: Of the validation split.
+        labels, strata: Of the validation split.
     """
 
     def right(name: str) -> Tensor:
@@ -247,7 +256,9 @@ def _decide(trained: list[Candidate], logits: dict[str, dict[str, Tensor]], labe
     for found in logits.values():
         found[ENSEMBLE] = averaged([found[candidate.name] for candidate in ranked], calibrations)
     lead = right(best.name).int() - right(ENSEMBLE).int()
-    if int(lead.sum()) > float(lead.abs().sum()) ** 0.5:
+    if strata is not None:  # shapes of a block are not independent
+        lead = torch.zeros_like(lead).index_add(0, torch.from_numpy(numbered(strata, len(lead), "strata")[0]), lead)
+    if int(lead.sum()) > float(lead.square().sum()) ** 0.5:
         return best
     members = tuple(candidate.model for candidate in ranked if isinstance(candidate.model, ModelConfig))
     return _ensemble(EnsembleConfig(members, *zip(*calibrations, strict=True)), trained)

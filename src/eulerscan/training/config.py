@@ -393,6 +393,9 @@ class _Source:
     name: str | None = None
     folder: str | None = None
     seed: int | None = None
+    table: str | None = None
+    label: str | None = None
+    strata: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
