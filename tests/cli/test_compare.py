@@ -156,6 +156,18 @@ def test_a_table_gives_groups_covariates_traits_and_blocks(tmp_path):
     assert found["strata"] is True
 
 
+def test_a_covariate_named_size_is_tested_beside_the_sizes_of_the_shapes():
+    rng = np.random.default_rng(0)
+    outlines = [torch.from_numpy((1 + i % 5) * ellipse(0.3 + 0.05 * i, rng)) for i in range(12)]
+    options = {"permutations": 99, "classification": False, "means": False, "progress": False}
+    body = {"size": [float(i) for i in range(12)]}
+    found = comparison.compare(from_outline(outlines), ["a", "b"] * 6, covariates=body, **options)
+    assert found.regressions["size"].r2 > 0.5 > found.regressions["centroid size"].r2
+    assert any(": size p = 0.01 (" in line and "; centroid size p = " in line for line in summary(found))
+    with pytest.raises(ValueError, match="covariates .* 'centroid size'"):
+        comparison.compare(from_outline(outlines), ["a", "b"] * 6, covariates={"centroid size": body["size"]}, **options)
+
+
 def test_bad_files_are_named_and_left_out(tmp_path, capsys):
     shapes = folder_of(tmp_path / "shapes")
     (shapes / "thin" / "broken.csv").write_text("1,2\nthree,four\n", encoding="utf-8")

@@ -50,6 +50,7 @@ Align = Literal["pca", "best", "invariant"]
 
 CONFIG = ECTConfig(num_directions=48, num_thresholds=48)
 MAX_MEANS = 12  # groups: more do not fit on a page
+SIZE = "centroid size"  # the covariate that is always tested
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,7 +70,8 @@ class Comparison:
             fewer than three blocks where whole blocks are permuted.
         size: PERMANOVA of the logarithms of the sizes. ``None`` if all are the same.
         pairs: Comparison of every pair of groups.
-        regressions: Tests of covariates, by name, over the shapes of all groups.
+        regressions: Tests of covariates, by name, over the shapes of all groups. ``"centroid size"`` is always among them,
+            unless all sizes are the same.
         classifications: Cross-validated classification, by what it uses; the last one uses most.
         ordination: Principal components of the transforms.
         means: A mean shape for each group, and ``means_fitted``: whether they are fitted, else the shape nearest to the mean.
@@ -212,6 +214,8 @@ def compare(
     """
     check_choice(align, "align", get_args(Align), optional=True)
     positive(permutations, "permutations")
+    if SIZE in (covariates or {}):
+        raise ValueError(f"covariates must not be named {SIZE!r}, which is always tested. Rename it.")
     complex = as_complex(shapes).detach().to("cpu", torch.float64)
     count = complex.num_complexes
     labels = as_names(groups, count, "groups")
@@ -252,8 +256,8 @@ def compare(
         differences = (logs[:, None] - logs).abs()
         size = permanova(differences, labels, **options) if spread > 1e-6 else None
         given = dict(covariates or {})
-        if size is not None and "size" not in given:
-            given["size"] = logs.tolist()
+        if size is not None:
+            given[SIZE] = logs.tolist()
         regressions = _regressions(matrix, given, labels, blocks, permutations, seed, remarks)
         bar.update(1)
         found: dict[str, Classification] = {}

@@ -14,7 +14,7 @@ import torch
 from .._storage import write_json, write_text
 from .._tables import comma_separated
 from .._version import __version__
-from ..analysis.comparison import Comparison
+from ..analysis.comparison import SIZE, Comparison
 from ..analysis.groups import PermutationTest, blocks_are_whole
 from ..io import Failure
 from .figures import figure, save
@@ -129,7 +129,7 @@ def summary(found: Comparison, *, label: str = "Group") -> list[str]:
         spread = f"(PERMDISP p = {found.dispersion.test.p_value:.3g})"
         part = f"Their spread differs too {spread}, so part of the difference may be one of spread, not of means."
         lines.append(part if different else f"But the groups differ in their spread {spread}.")
-    if found.regressions.keys() - {"size"}:
+    if found.regressions.keys() - {SIZE}:
         tests = [f"{name} p = {one.p_value:.3g} (R² {100 * one.r2:.1f} %)" for name, one in found.regressions.items()]
         lines.append(f"Covariates, each tested over all groups without adjustment for the group: {'; '.join(tests)}.")
     if (best := found.classification) is not None:
