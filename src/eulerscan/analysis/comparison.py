@@ -76,9 +76,10 @@ class Comparison:
         ordination: Principal components of the transforms.
         means: A mean shape for each group, and ``means_fitted``: whether they are fitted, else the shape nearest to the mean.
         poor_means: The groups whose mean shape is a poor fit: farther from the mean transform than the nearest shape is.
+        folded_means: The groups whose fitted mesh has triangles that folded over others, and how many.
         extremes: Shapes at two standard deviations from the mean along the first two principal components.
         warps: One outline or mesh, warped to the mean of all shapes, of each group, and to the extremes, by name: the same
-            simplices at other places, for :func:`eulerscan.explorer.page`. Names say where the fit is poor.
+            simplices at other places, for :func:`eulerscan.explorer.page`. Names say where the fit is poor or folded.
         remarks: What a reader should know: groups of one shape, missing values, groups that differ in kind, and what
             disturbs a comparison, such as specks.
         strata: Block of each shape.
@@ -103,6 +104,7 @@ class Comparison:
     means: dict[str, Complex]
     means_fitted: bool
     poor_means: list[str]
+    folded_means: dict[str, int]
     extremes: list[Extreme]
     warps: dict[str, Complex]
     remarks: list[str]
@@ -281,10 +283,11 @@ def compare(
         plane = pca(transforms)
         shown: dict[str, Complex] = {}
         poor: list[str] = []
+        folded: dict[str, int] = {}
         extremes, warps, fitted = [], {}, False
         if num_means:
             fitted = align != "invariant" and can_fit(complex, config)
-            shown, poor = group_means(complex, transforms, labels, config, fitted, stages, bar.update)
+            shown, poor, folded = group_means(complex, transforms, labels, config, fitted, stages, bar.update)
             if fitted:
                 extremes = extreme_shapes(complex, transforms, plane, config, stages, bar.update)
                 warps = warped_shapes(complex, transforms, labels, plane, config, stages, bar.update)
@@ -307,6 +310,7 @@ def compare(
         means=shown,
         means_fitted=fitted,
         poor_means=poor,
+        folded_means=folded,
         extremes=extremes,
         warps=warps,
         remarks=remarks,

@@ -30,6 +30,7 @@ MAX_LISTED = 40  # failures
 LEVEL = 0.05
 _STATISTICS = ("pseudo-F", "p-value", "smallest p-value", "R²", "ω²", "z")
 _POOR = " Poor fit: farther from the wanted transform than the nearest of the shapes."
+_FOLDED = " Triangles fold where their normal turned by more than 90° in the fit: the surface is not to be trusted there."
 _CAVEAT = " Where the shapes of a group differ much, no shape has the mean of their transforms, and what is fitted may fold."
 
 _STYLE = """
@@ -202,7 +203,8 @@ def _page(
         )
         others = ", over the others in gray" if shapes_drawn else ""
         poor = bool(found.poor_means) or any(extreme.poor for extreme in found.extremes)
-        caveat = _CAVEAT * found.means_fitted + _POOR * poor
+        folded = bool(found.folded_means) or any(extreme.folded for extreme in found.extremes)
+        caveat = _CAVEAT * found.means_fitted + _POOR * poor + _FOLDED * folded
         along = ", and shapes along the principal components" if found.extremes else ""
         parts += ["<h2>Mean shapes</h2>", _figure(images["means"], f"{what}{others}{along}.{caveat}")]
     if found.classifications:
