@@ -25,7 +25,7 @@ from ..config import ECTConfig
 from ..variants import rotation_invariant
 from . import quality
 from .classification import FEWEST, FOLDS, Classification, FeatureSet, classify, num_folds, num_repeats
-from .distances import distance_matrix
+from .distances import distance_matrix, scaled
 from .features import shape_features
 from .groups import (
     Dispersion,
@@ -73,7 +73,7 @@ class Comparison:
         regressions: Tests of covariates, by name, over the shapes of all groups. ``"centroid size"`` is always among them,
             unless all sizes are the same.
         classifications: Cross-validated classification, by what it uses; the last one uses most.
-        ordination: Principal components of the transforms.
+        ordination: Principal components of the transforms, in the unit of ``distances``.
         means: A mean shape for each group, and ``means_fitted``: whether they are fitted, else the shape nearest to the mean.
         poor_means: The groups whose mean shape is a poor fit: farther from the mean transform than the nearest shape is.
         folded_means: The groups whose fitted mesh has triangles that folded over others, and how many.
@@ -248,7 +248,8 @@ def compare(
         features = stages("features", lambda: _features(complex, config, align))
         transforms = torch.from_numpy(features["transform" if align != "invariant" else "invariant transform"])
         bar.update(1)
-        matrix = distance_matrix(transforms, thresholds=None if config.derivative else config.thresholds())
+        thresholds = None if config.derivative else config.thresholds()
+        matrix = distance_matrix(transforms, thresholds=thresholds)
         options: dict[str, Any] = {"permutations": permutations, "strata": blocks, "seed": seed}
         tests = (permanova(matrix, labels, **options), energy_test(matrix, labels, **options))
         pairs = pairwise_tests(matrix, labels, **options)
@@ -280,7 +281,7 @@ def compare(
                 stage=stages,
                 progress=lambda: bar.update(1),
             )
-        plane = pca(transforms)
+        plane = _principal_components(transforms, thresholds)
         shown: dict[str, Complex] = {}
         poor: list[str] = []
         folded: dict[str, int] = {}
@@ -459,6 +460,15 @@ def _regressions(
         part = matrix[known][:, known]
         found[name] = distance_regression(part, column[known], permutations=permutations, strata=blocks, seed=seed)
     return found
+
+
+def _principal_components(transforms: Tensor, thresholds: Tensor | None) -> Ordination:
+    """Principal components with the distances of :func:`distance_matrix`, and the transforms along them."""
+    found = pca(scaled(transforms, thresholds, p=2))
+    mean = transforms.mean(dim=0)
+    # By regression on the scores, since the value at the last threshold has no width, and no part in the distances.
+    along = torch.tensordot(found.scores / found.scores.square().sum(dim=0), transforms - mean, dims=([0], [0]))
+    return replace(found, mean=mean, components=along)
 
 
 def _dispersion(

@@ -123,6 +123,7 @@ def draw_comparison(found: Comparison) -> Figure:
         test = found.dispersion.test
         spread = plot_dispersion(found.dispersion, found.groups, picture.add_subplot(grid[1, 1]))
         spread.set_title(f"spread within groups (p = {test.p_value:.3g})", fontsize=9)
+        spread.set_ylabel("distance to the center (all axes)")
     return picture
 
 

@@ -165,12 +165,15 @@ def _page(
         items = "".join(f"<li>{escape(f'{failure.path}: {failure.reason}')}</li>" for failure in failures[:MAX_LISTED])
         parts.append(f'<div class="warning"><p>Left out:</p><ul>{items}{more}</ul></div>')
     shapes_drawn = found.shapes.dim == 2
+    plane = 100 * float(found.ordination.explained[:2].sum())
     parts.append(
         _figure(
             images["groups"],
             f"Principal components of the transforms{', with shapes at their places' if shapes_drawn else ''}; crosses are "
             f"group means, ellipses hold 95 % of a normal distribution (of groups of at least {FEWEST} shapes). Right: the "
-            "statistic of the test under permuted labels, and the distance of the shapes to the center of their group.",
+            "statistic of the test under permuted labels, and the distance of the shapes to the center of their group. "
+            f"Axes and distances have the same unit, that of L2 distances of transforms; both axes show {plane:.0f} % of the "
+            "variation, so distances over all axes are larger than those in the plane.",
         )
     )
     parts += ["<h2>Tests</h2>", _tests(found)]
