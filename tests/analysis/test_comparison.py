@@ -96,6 +96,18 @@ def test_principal_components_keep_the_distances():
         mds(matrix).transform_at(torch.zeros(2))
 
 
+@pytest.mark.parametrize(
+    "config", [es.ECTConfig(12, 16), es.ECTConfig(12, 16, radius=0.7), es.ECTConfig(12, 16, derivative=True)]
+)
+def test_axes_of_a_comparison_have_the_unit_of_its_distances(config):
+    options = {"permutations": 9, "classification": False, "means": False, "progress": False}
+    shapes = from_outline([blob(i) * torch.tensor([1.0, 1 + 0.2 * (i % 2)]) for i in range(6)])
+    found = compare(shapes, "ababab", config=config, **options)
+    scores = found.ordination.scores
+    torch.testing.assert_close(torch.cdist(scores, scores), found.distances, atol=1e-9, rtol=0)
+    torch.testing.assert_close(found.ordination.transform_at(scores[3]), config.transform(shapes)[3], atol=1e-9, rtol=0)
+
+
 @pytest.mark.parametrize("count", [3, 7, 30])
 def test_principal_components_are_those_of_the_singular_values(count):
     transforms = torch.randn(count, 2, 4, dtype=torch.float64)

@@ -11,10 +11,12 @@ import pytest
 import torch
 from PIL import Image
 
+import eulerscan as es
 from eulerscan.analysis import comparison, means
 from eulerscan.cli.main import main
 from eulerscan.convert import from_outline
-from eulerscan.plot.report import summary
+from eulerscan.plot import draw_means
+from eulerscan.plot.report import summary, write_report
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
@@ -154,6 +156,39 @@ def test_a_table_gives_groups_covariates_traits_and_blocks(tmp_path):
     assert list(found["classifications"]) == ["shape", "shape and size", "traits", "shape and traits"]
     assert found["classification"]["uses"] == "shape and traits"
     assert found["strata"] is True
+
+
+def test_a_covariate_named_size_is_tested_beside_the_sizes_of_the_shapes():
+    rng = np.random.default_rng(0)
+    outlines = [torch.from_numpy((1 + i % 5) * ellipse(0.3 + 0.05 * i, rng)) for i in range(12)]
+    options = {"permutations": 99, "classification": False, "means": False, "progress": False}
+    body = {"size": [float(i) for i in range(12)]}
+    found = comparison.compare(from_outline(outlines), ["a", "b"] * 6, covariates=body, **options)
+    assert found.regressions["size"].r2 > 0.5 > found.regressions["centroid size"].r2
+    assert any(": size p = 0.01 (" in line and "; centroid size p = " in line for line in summary(found))
+    with pytest.raises(ValueError, match="covariates .* 'centroid size'"):
+        comparison.compare(from_outline(outlines), ["a", "b"] * 6, covariates={"centroid size": body["size"]}, **options)
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_meshes_that_fold_are_marked(tmp_path, monkeypatch, folded):
+    def push_the_top(values, template, config):
+        points = template.points.clone()
+        points[2, 2] = -2.0 if folded else 0.5
+        return template.with_points(points)
+
+    monkeypatch.setattr(means, "fit_shape", push_the_top)
+    corners = torch.cat([torch.eye(3), -torch.eye(3)]).double()
+    triangles = torch.tensor([[a, b, c] for a in (0, 3) for b in (1, 4) for c in (2, 5)]).T
+    octahedra = [es.Complex(corners * torch.tensor([1, 1, 1 + 0.1 * i]), [triangles]).closure() for i in range(6)]
+    found = comparison.compare(es.collate(octahedra), "aaabbb", permutations=9, classification=False, progress=False)
+    number = 4 if folded else 0
+    assert found.folded_means == ({"a": number, "b": number} if folded else {})
+    assert {extreme.folded for extreme in found.extremes} == {number}
+    assert {"folded: " in name for name in found.warps} == {folded}
+    titles = [ax.get_title() for ax in draw_means(found).axes]
+    assert {title.endswith("(4 of 8 triangles fold)") for title in titles} == {folded}
+    assert ("Triangles fold where" in write_report(found, tmp_path).read_text("utf-8")) == folded
 
 
 def test_bad_files_are_named_and_left_out(tmp_path, capsys):

@@ -105,6 +105,24 @@ def test_an_axis_too_short_for_ticks_has_none(monkeypatch):
             assert (len(axis.get_ticklocs()) > 1) == (axis.get_label_text() == name) == (name in named)
 
 
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("normalize", [None, "center", "unit_ball"])
+def test_shapes_that_keep_their_size_are_drawn_on_one_scale(monkeypatch, dim, normalize):
+    drawn = []
+    monkeypatch.setattr(overview, "save", lambda picture, path, dpi: drawn.append(picture))
+    cube = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0])] * dim)
+    shapes = [es.Complex(cube), es.Complex(5 + 3 * cube)]
+    draw_overview(shapes, ["small", "large"], "never.png", config=es.ECTConfig(9, 12, normalize=normalize), up=["z", "y"])
+    drawings = [ax for ax in drawn[0].axes if ax.get_title().startswith("shape")]
+    ranges = [[getattr(ax, f"get_{name}lim")() for name in "xyz"[:dim]] for ax in drawings]
+    lengths = [[high - low for low, high in axis] for axis in ranges]
+    assert lengths[0] == pytest.approx(lengths[1])
+    assert lengths[0][0] > (2 if normalize == "unit_ball" else 6) / math.sqrt(dim)
+    for shape, axis in zip(shapes, ranges, strict=True):
+        middle = 0 if normalize else shape.points.mean().item()
+        assert [(low + high) / 2 for low, high in axis] == pytest.approx([middle] * dim, abs=1e-6)
+
+
 def test_a_transform_has_its_angles_beside_it():
     directions = es.directions.circle(6)
     transform = es.ect(square(2), directions, es.thresholds(9))[0]

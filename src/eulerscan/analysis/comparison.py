@@ -26,7 +26,7 @@ from ..config import ECTConfig
 from ..variants import rotation_invariant
 from . import quality
 from .classification import FEWEST, FOLDS, Classification, FeatureSet, classify, num_folds, num_repeats
-from .distances import distance_matrix
+from .distances import distance_matrix, scaled
 from .features import shape_features
 from .groups import (
     Dispersion,
@@ -49,6 +49,7 @@ Align = Literal["pca", "best", "invariant"]
 
 CONFIG = ECTConfig(num_directions=48, num_thresholds=48)
 MAX_MEANS = 12  # groups: more do not fit on a page
+SIZE = "centroid size"  # the covariate that is always tested
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,14 +69,16 @@ class Comparison:
             fewer than three blocks where whole blocks are permuted.
         size: PERMANOVA of the logarithms of the sizes. ``None`` if all are the same.
         pairs: Comparison of every pair of groups.
-        regressions: Tests of covariates, by name, over the shapes of all groups.
+        regressions: Tests of covariates, by name, over the shapes of all groups. ``"centroid size"`` is always among them,
+            unless all sizes are the same.
         classifications: Cross-validated classification, by what it uses; the last one uses most.
-        ordination: Principal components of the transforms.
+        ordination: Principal components of the transforms, in the unit of ``distances``.
         means: A mean shape for each group, and ``means_fitted``: whether they are fitted, else the shape nearest to the mean.
         poor_means: The groups whose mean shape is a poor fit: farther from the mean transform than the nearest shape is.
+        folded_means: The groups whose fitted mesh has triangles that folded over others, and how many.
         extremes: Shapes at two standard deviations from the mean along the first two principal components.
         warps: One outline or mesh, warped to the mean of all shapes, of each group, and to the extremes, by name: the same
-            simplices at other places, for :func:`eulerscan.explorer.page`. Names say where the fit is poor.
+            simplices at other places, for :func:`eulerscan.explorer.page`. Names say where the fit is poor or folded.
         remarks: What a reader should know: groups of one shape, missing values, groups that differ in kind, and what
             disturbs a comparison, such as specks.
         strata: Block of each shape.
@@ -100,6 +103,7 @@ class Comparison:
     means: dict[str, Complex]
     means_fitted: bool
     poor_means: list[str]
+    folded_means: dict[str, int]
     extremes: list[Extreme]
     warps: dict[str, Complex]
     remarks: list[str]
@@ -211,6 +215,8 @@ def compare(
     """
     check_choice(align, "align", get_args(Align), optional=True)
     positive(permutations, "permutations")
+    if SIZE in (covariates or {}):
+        raise ValueError(f"covariates must not be named {SIZE!r}, which is always tested. Rename it.")
     complex = as_complex(shapes).detach().to("cpu", torch.float64)
     count = complex.num_complexes
     labels = as_names(groups, count, "groups")
@@ -241,7 +247,8 @@ def compare(
         features = stages("features", lambda: _features(complex, config, align))
         transforms = torch.from_numpy(features["transform" if align != "invariant" else "invariant transform"])
         bar.update(1)
-        matrix = distance_matrix(transforms, thresholds=None if config.derivative else config.thresholds())
+        thresholds = None if config.derivative else config.thresholds()
+        matrix = distance_matrix(transforms, thresholds=thresholds)
         options: dict[str, Any] = {"permutations": permutations, "strata": blocks, "seed": seed}
         tests = (permanova(matrix, labels, **options), energy_test(matrix, labels, **options))
         pairs = pairwise_tests(matrix, labels, **options)
@@ -251,8 +258,8 @@ def compare(
         differences = (logs[:, None] - logs).abs()
         size = permanova(differences, labels, **options) if spread > 1e-6 else None
         given = dict(covariates or {})
-        if size is not None and "size" not in given:
-            given["size"] = logs.tolist()
+        if size is not None:
+            given[SIZE] = logs.tolist()
         regressions = _regressions(matrix, given, labels, blocks, permutations, seed, remarks)
         bar.update(1)
         found: dict[str, Classification] = {}
@@ -273,13 +280,14 @@ def compare(
                 stage=stages,
                 progress=lambda: bar.update(1),
             )
-        plane = pca(transforms)
+        plane = _principal_components(transforms, thresholds)
         shown: dict[str, Complex] = {}
         poor: list[str] = []
+        folded: dict[str, int] = {}
         extremes, warps, fitted = [], {}, False
         if num_means:
             fitted = align != "invariant" and can_fit(complex, config)
-            shown, poor = group_means(complex, transforms, labels, config, fitted, stages, bar.update)
+            shown, poor, folded = group_means(complex, transforms, labels, config, fitted, stages, bar.update)
             if fitted:
                 extremes = extreme_shapes(complex, transforms, plane, config, stages, bar.update)
                 warps = warped_shapes(complex, transforms, labels, plane, config, stages, bar.update)
@@ -302,6 +310,7 @@ def compare(
         means=shown,
         means_fitted=fitted,
         poor_means=poor,
+        folded_means=folded,
         extremes=extremes,
         warps=warps,
         remarks=remarks,
@@ -450,6 +459,15 @@ def _regressions(
         part = matrix[known][:, known]
         found[name] = distance_regression(part, column[known], permutations=permutations, strata=blocks, seed=seed)
     return found
+
+
+def _principal_components(transforms: Tensor, thresholds: Tensor | None) -> Ordination:
+    """Principal components with the distances of :func:`distance_matrix`, and the transforms along them."""
+    found = pca(scaled(transforms, thresholds, p=2))
+    mean = transforms.mean(dim=0)
+    # By regression on the scores, since the value at the last threshold has no width, and no part in the distances.
+    along = torch.tensordot(found.scores / found.scores.square().sum(dim=0), transforms - mean, dims=([0], [0]))
+    return replace(found, mean=mean, components=along)
 
 
 def _dispersion(

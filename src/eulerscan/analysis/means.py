@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from ..complexes import Complex, Shape, as_complex
 from ..config import ECTConfig
@@ -89,6 +90,7 @@ class Extreme(NamedTuple):
     deviations: float  # standard deviations from the mean
     shape: Complex
     poor: bool  # whether the fit is poor
+    folded: int  # number of triangles that folded
 
 
 def can_fit(shapes: Complex, config: ECTConfig) -> bool:
@@ -105,10 +107,13 @@ def group_means(
     fitted: bool,
     stages: Stages,
     done: Callable[[int], object],
-) -> tuple[dict[str, Complex], list[str]]:
-    """The mean shape of each group, fitted or else the shape nearest to the mean transform; and groups with a poor fit."""
+) -> tuple[dict[str, Complex], list[str], dict[str, int]]:
+    """The mean shape of each group, fitted or else the shape nearest to the mean transform.
+
+    Also the groups with a poor fit, and the number of folded triangles of the groups that have any.
+    """
     found: dict[str, Complex] = {}
-    poor = []
+    poor, folded = [], {}
     for label in sorted(set(labels)):
         members = [i for i, own in enumerate(labels) if own == label]
         mean = transforms[members].mean(dim=0)
@@ -117,14 +122,36 @@ def group_means(
         found[label] = _fitted(mean, nearest, config, stages, f"mean-{len(found)}") if fitted else nearest
         if fitted and is_poor(found[label], mean, transforms, config):
             poor.append(label)
+        if number := num_folded(found[label], nearest):
+            folded[label] = number
         done(1)
-    return found, poor
+    return found, poor, folded
 
 
 def is_poor(fit: Complex, target: Tensor, transforms: Tensor, config: ECTConfig) -> bool:
     """Whether a fit is farther from the wanted transform than the nearest shape is, and so says little."""
     away = float((config.transform(fit)[0] - target).norm())
     return away > POOR * float((transforms - target).flatten(1).norm(dim=1).min())
+
+
+def num_folded(fit: Complex, start: Complex) -> int:
+    """Number of triangles whose normal turned by more than 90° in a fit: there the surface folds over itself.
+
+    >>> square = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    >>> halves = Complex(square, [torch.tensor([[0, 0], [1, 2], [2, 3]])])
+    >>> corner_over_the_diagonal = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.8, 0.2]])
+    >>> num_folded(halves.with_points(corner_over_the_diagonal), halves)
+    1
+    """
+    before, after = (_normals(shape) for shape in (start, fit))
+    return int(((before * after).sum(dim=1) < 0).sum())
+
+
+def _normals(shape: Complex) -> Tensor:
+    """``[n, 3]``: normals of the triangles, in the plane or in space."""
+    first, second, third = pad(shape.points, (0, 3 - shape.dim))[shape.of_dim(2)]
+    normals: Tensor = torch.linalg.cross(second - first, third - first)
+    return normals
 
 
 def extreme_shapes(
@@ -139,8 +166,10 @@ def extreme_shapes(
     found: list[Extreme] = []
     for axis, deviations, place in _ends(plane):
         nearest = shapes[int((plane.scores - place).norm(dim=1).argmin())]
-        fit = _fitted(plane.transform_at(place), nearest, config, stages, f"extreme-{axis}-{len(found)}")
-        found.append(Extreme(axis, deviations, fit, is_poor(fit, plane.transform_at(place), transforms, config)))
+        target = plane.transform_at(place)
+        fit = _fitted(target, nearest, config, stages, f"extreme-{axis}-{len(found)}")
+        poor = is_poor(fit, target, transforms, config)
+        found.append(Extreme(axis, deviations, fit, poor, num_folded(fit, nearest)))
         done(1)
     return found
 
@@ -176,7 +205,8 @@ def warped_shapes(
     found = {}
     for number, (name, target) in enumerate(targets.items()):
         fit = base if target is mean else _fitted(target, base, config, stages, f"warp-{number}")
-        found["poor fit: " * is_poor(fit, target, transforms, config) + name] = fit
+        marks = "poor fit: " * is_poor(fit, target, transforms, config) + "folded: " * bool(num_folded(fit, nearest))
+        found[marks + name] = fit
         done(1)
     return found
 

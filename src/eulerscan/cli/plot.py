@@ -35,8 +35,9 @@ def plot(
     """Draw shapes and their transforms, for a paper or a talk.
 
     A row shows a shape, its transform as an image, the curves of a few directions and, in the plane, the polar view. All rows
-    have the same thresholds, and rows of one kind (point clouds, graphs, meshes) the same color scale. Files that cannot be
-    read are reported and left out, and the exit code is then 1.
+    have the same thresholds, and rows of one kind (point clouds, graphs, meshes) the same color scale. Shapes that keep their
+    size (--normalize none or center) are drawn on one scale. Files that cannot be read are reported and left out, and the
+    exit code is then 1.
 
     Examples: `eulerscan plot bunny.obj -o bunny.pdf`, `eulerscan plot a.png b.png --data weighted=true -o digits.png`
 

@@ -123,6 +123,7 @@ def draw_comparison(found: Comparison) -> Figure:
         test = found.dispersion.test
         spread = plot_dispersion(found.dispersion, found.groups, picture.add_subplot(grid[1, 1]))
         spread.set_title(f"spread within groups (p = {test.p_value:.3g})", fontsize=9)
+        spread.set_ylabel("distance to the center (all axes)")
     return picture
 
 
@@ -148,12 +149,13 @@ def draw_means(found: Comparison) -> Figure:
                 if other != group:
                     _draw_small(ax, second, np.zeros(2), 1.0, "0.8", alpha=1.0, zorder=0)
         drawn = plot_shape(shape, ax, color=colors[group], size=_size(shape))
-        _finish(drawn, box, short_label(group), group in found.poor_means)
+        marks = _marks(shape, group in found.poor_means, found.folded_means.get(group, 0))
+        _finish(drawn, box, short_label(group) + marks)
     for i, extreme in enumerate(found.extremes):
         place = rows * columns + i if rows else len(found.means) + i
         ax = picture.add_subplot(grid[place // columns, place % columns], projection=projection)
         drawn = plot_shape(extreme.shape, ax, color="0.25", size=_size(extreme.shape))
-        _finish(drawn, box, _title(extreme), extreme.poor)
+        _finish(drawn, box, _title(extreme) + _marks(extreme.shape, extreme.poor, extreme.folded))
     return picture
 
 
@@ -167,8 +169,13 @@ def _title(extreme: Extreme) -> str:
     return f"axis {extreme.axis + 1}, {sign}{abs(extreme.deviations):g} SD"
 
 
-def _finish(ax: Any, box: Sequence[tuple[float, float]], title: str, poor: bool) -> None:
-    ax.set_title(f"{title}\n(poor fit)" if poor else title, fontsize=9)
+def _marks(shape: Complex, poor: bool, folded: int) -> str:
+    """What a reader should know about a fit, below its title."""
+    return "\n(poor fit)" * poor + f"\n({folded} of {shape.of_dim(2).shape[1]} triangles fold)" * bool(folded)
+
+
+def _finish(ax: Any, box: Sequence[tuple[float, float]], title: str) -> None:
+    ax.set_title(title, fontsize=9)
     ax.set(**{f"{axis}lim": bounds for axis, bounds in zip("xyz", box, strict=False)})
     if len(box) == 3:
         ax.set_box_aspect([high - low for low, high in box], zoom=1.5)

@@ -20,6 +20,7 @@ from .shapes import draw_grid, plot_shape
 from .transforms import EULER, color_limits, image_directions, plot_curves, plot_polar, plot_transform
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _STYLE = {
@@ -47,6 +48,7 @@ def draw_overview(
 ) -> None:
     """Save a figure with one row per shape, all with the same thresholds.
 
+    Shapes that keep their size are drawn on one scale in the plane, and on one in space.
     Shapes of the same kind (point clouds, graphs, meshes; weighted or not) have the same color limits, which leave out
     outliers (:func:`~eulerscan.plot.color_limits`). In space, directions are on rings about the axis that points up: evenly
     spread over the sphere, neighboring rows would differ as much as any others.
@@ -64,7 +66,8 @@ def draw_overview(
     if config.variant == "channels":
         raise ValueError("config.variant must be ect, sect or superlevel for a figure, got 'channels'.")
     shapes = [shape.to(torch.float64).normalized(config.normalize) for shape in shapes]
-    unit = "radius of the shape = 1" if config.in_unit_ball else "units of the file"
+    in_unit_ball = config.in_unit_ball
+    unit = "radius of the shape = 1" if in_unit_ball else "units of the file"
     config = replace(config.with_radius_of(*shapes), normalize=None)  # the shapes are normalized already
     ups = [up] * len(shapes) if isinstance(up, str) else up
     swept = [image_directions(config.num_directions, shape.dim, axis) for shape, axis in zip(shapes, ups, strict=True)]
@@ -77,9 +80,15 @@ def draw_overview(
         picture = figure(10.2 if in_plane else 8.4, 2.5 * len(shapes) + (0.3 if title else 0))
         picture.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]
         rows = picture.subfigures(len(shapes), 1, squeeze=False)[:, 0]
+        drawn = []
         for row, shape, kind, transform, name, axis in zip(rows, shapes, kinds, transforms, names, ups, strict=True):
             row.suptitle(escape_math(name), x=0.01, ha="left")
-            _draw_row(row, shape, transform, limits[kind], config, axis, f"threshold ({unit})")
+            drawn.append(_draw_row(row, shape, transform, limits[kind], config, axis, f"threshold ({unit})"))
+        if not in_unit_ball:
+            for dim in (2, 3):
+                _to_one_scale([ax for ax, shape in zip(drawn, shapes, strict=True) if shape.dim == dim], dim)
+        for ax, shape, axis in zip(drawn, shapes, ups, strict=True):
+            ax.set_title("shape" if shape.dim == 2 else f"shape, {axis} up, grid {draw_grid(ax):g}")
         if title:
             picture.suptitle(escape_math(title), fontweight="bold")
         save(picture, path, dpi=dpi)
@@ -87,14 +96,15 @@ def draw_overview(
 
 def _draw_row(
     row: Figure, shape: Complex, transform: Tensor, limits: tuple[float, float], config: ECTConfig, up: Up, xlabel: str
-) -> None:
+) -> Axes:
+    """Draw a row, and return the axes of the shape, which have no title yet."""
     plane, thresholds = shape.dim == 2, config.thresholds()
     euler = EULER if shape.weights is None else f"weighted {EULER}"
     widths = (1, 1.25, 1.1, 1.1) if plane else (1, 1.25, 1.1)
     spec = row.add_gridspec(1, len(widths), width_ratios=widths)
 
-    ax = plot_shape(shape, row.add_subplot(spec[0], projection=None if plane else "3d"), weight_bar=True, up=up)
-    ax.set(xlabel="x", ylabel="y", title="shape" if plane else f"shape, {up} up, grid {draw_grid(ax):g}")
+    drawn = plot_shape(shape, row.add_subplot(spec[0], projection=None if plane else "3d"), weight_bar=True, up=up)
+    drawn.set(xlabel="x", ylabel="y")
 
     image = row.add_subplot(spec[1])
     directions = image_directions(len(transform), shape.dim, up)
@@ -111,6 +121,18 @@ def _draw_row(
     if plane:
         ax = plot_polar(transform, thresholds, row.add_subplot(spec[3], projection="polar"), label=euler, limits=limits)
         ax.set(title="polar view")
+    return drawn
+
+
+def _to_one_scale(axes: Sequence[Axes], dim: int) -> None:
+    """Give every axes a range of the same length around the middle of its shape."""
+    for name in "xyz"[:dim]:
+        ranges = [getattr(ax, f"get_{name}lim")() for ax in axes]
+        half = max((high - low for low, high in ranges), default=0.0) / 2
+        for ax, (low, high) in zip(axes, ranges, strict=True):
+            ax.set(**{f"{name}lim": ((low + high) / 2 - half, (low + high) / 2 + half)})
+    for ax in axes:
+        ax.set_aspect("equal")  # of the new ranges
 
 
 def _labeled_directions(dim: int) -> tuple[Tensor, list[str]]:

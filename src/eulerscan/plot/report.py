@@ -14,7 +14,7 @@ import torch
 from .._storage import write_json, write_text
 from .._tables import comma_separated
 from .._version import __version__
-from ..analysis.comparison import Comparison
+from ..analysis.comparison import SIZE, Comparison
 from ..analysis.groups import PermutationTest, blocks_are_whole
 from ..io import Failure
 from .figures import figure, save
@@ -30,6 +30,7 @@ MAX_LISTED = 40  # failures
 LEVEL = 0.05
 _STATISTICS = ("pseudo-F", "p-value", "smallest p-value", "R²", "ω²", "z")
 _POOR = " Poor fit: farther from the wanted transform than the nearest of the shapes."
+_FOLDED = " Triangles fold where their normal turned by more than 90° in the fit: the surface is not to be trusted there."
 _CAVEAT = " Where the shapes of a group differ much, no shape has the mean of their transforms, and what is fitted may fold."
 
 _STYLE = """
@@ -129,7 +130,7 @@ def summary(found: Comparison, *, label: str = "Group") -> list[str]:
         spread = f"(PERMDISP p = {found.dispersion.test.p_value:.3g})"
         part = f"Their spread differs too {spread}, so part of the difference may be one of spread, not of means."
         lines.append(part if different else f"But the groups differ in their spread {spread}.")
-    if found.regressions.keys() - {"size"}:
+    if found.regressions.keys() - {SIZE}:
         tests = [f"{name} p = {one.p_value:.3g} (R² {100 * one.r2:.1f} %)" for name, one in found.regressions.items()]
         lines.append(f"Covariates, each tested over all groups without adjustment for the group: {'; '.join(tests)}.")
     if (best := found.classification) is not None:
@@ -164,12 +165,15 @@ def _page(
         items = "".join(f"<li>{escape(f'{failure.path}: {failure.reason}')}</li>" for failure in failures[:MAX_LISTED])
         parts.append(f'<div class="warning"><p>Left out:</p><ul>{items}{more}</ul></div>')
     shapes_drawn = found.shapes.dim == 2
+    plane = 100 * float(found.ordination.explained[:2].sum())
     parts.append(
         _figure(
             images["groups"],
             f"Principal components of the transforms{', with shapes at their places' if shapes_drawn else ''}; crosses are "
             f"group means, ellipses hold 95 % of a normal distribution (of groups of at least {FEWEST} shapes). Right: the "
-            "statistic of the test under permuted labels, and the distance of the shapes to the center of their group.",
+            "statistic of the test under permuted labels, and the distance of the shapes to the center of their group. "
+            f"Axes and distances have the same unit, that of L2 distances of transforms; both axes show {plane:.0f} % of the "
+            "variation, so distances over all axes are larger than those in the plane.",
         )
     )
     parts += ["<h2>Tests</h2>", _tests(found)]
@@ -202,7 +206,8 @@ def _page(
         )
         others = ", over the others in gray" if shapes_drawn else ""
         poor = bool(found.poor_means) or any(extreme.poor for extreme in found.extremes)
-        caveat = _CAVEAT * found.means_fitted + _POOR * poor
+        folded = bool(found.folded_means) or any(extreme.folded for extreme in found.extremes)
+        caveat = _CAVEAT * found.means_fitted + _POOR * poor + _FOLDED * folded
         along = ", and shapes along the principal components" if found.extremes else ""
         parts += ["<h2>Mean shapes</h2>", _figure(images["means"], f"{what}{others}{along}.{caveat}")]
     if found.classifications:
