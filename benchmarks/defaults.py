@@ -86,6 +86,7 @@ def default(name: str, split: int, dataset: datasets.Dataset) -> dict[str, Any]:
         "split": split,
         "model": "default",
         "kept": choice.kept,
+        "augmentation": str(tried[-1].training.augmentation),
         "test_accuracy": round(result["test_accuracy"], 3),
         "candidates": {key: {part: round(score, 3) for part, score in scores.items()} for key, scores in choice.scores.items()},
         "seconds": time.perf_counter() - begin,

@@ -14,8 +14,8 @@ from eulerscan.datasets.source import split_source
 from eulerscan.datasets.splits import fold
 from eulerscan.nn.models import ECTSVM, Ensemble
 from eulerscan.nn.models.ensemble import Calibration, calibrate
-from eulerscan.training import ModelConfig, RunConfig, TrainingConfig, loop, train
-from eulerscan.training.choice import Candidate, _decide, auto, candidates, choose, majority
+from eulerscan.training import Augmentation, ModelConfig, RunConfig, TrainingConfig, loop, train
+from eulerscan.training.choice import AUGMENTATION, Candidate, _decide, auto, candidates, choose, majority
 from eulerscan.training.config import EnsembleConfig
 from eulerscan.training.runs import load_run, start
 
@@ -32,12 +32,18 @@ def small(dataset):
     return candidates(dataset, ModelConfig(num_directions=8, num_thresholds=16), TrainingConfig(epochs=2, seed=3))
 
 
-def test_candidates_follow_from_the_data_and_keep_what_is_given(clouds):
+def test_candidates_follow_from_the_data_and_keep_what_is_given(clouds, monkeypatch):
     found = small(clouds)
     assert [name for name, _, _ in found] == ["svm", "svm-derivative", "svm-spectrum", "curves", "curves-invariant"]
     assert all((model.num_directions, model.num_thresholds) == (8, 16) for _, model, _ in found)
     assert all((training.epochs, training.seed, training.batch_size) == (2, 3, 16) for _, _, training in found)
     assert {model.divide_by for _, model, _ in found} == {None}
+    assert {training.augmentation for _, _, training in found} == {AUGMENTATION}
+    simplices = int(clouds.shapes.offsets[0].diff()[clouds.indices("train")].sum())
+    monkeypatch.setattr("eulerscan.training.choice.MOST_AUGMENTED", 100 * simplices - 1)
+    assert not any(training.augmentation for _, _, training in small(clouds))
+    own = Augmentation(jitter=0.1)
+    assert {training.augmentation for _, _, training in candidates(clouds, None, TrainingConfig(augmentation=own))} == {own}
     letters = candidates(replace(clouds, shapes=clouds.shapes.with_points(clouds.shapes.points)))
     assert letters[0].model.num_directions == 64
     flat = clouds.shapes.select(torch.arange(len(clouds)))

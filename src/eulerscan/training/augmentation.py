@@ -50,6 +50,14 @@ class Augmentation:
     def __bool__(self) -> bool:
         return self != Augmentation()
 
+    def __str__(self) -> str:
+        """Only what is changed.
+
+        >>> str(Augmentation(rotate=10, jitter=0.01))
+        'rotate 10, jitter 0.01'
+        """
+        return ", ".join(f"{name} {value:g}" for name, value in vars(self).items() if value)
+
     def __call__(self, complex: Complex, generator: torch.Generator) -> Complex:
         """Augment each complex of a batch independently."""
         points, batch, count, dim = complex.points, complex.batch, complex.num_complexes, complex.dim
