@@ -54,8 +54,8 @@ class Choice(NamedTuple):
 def candidates(dataset: Dataset, model: ModelConfig | None = None, training: TrainingConfig | None = None) -> list[Candidate]:
     """Classifiers that fit the data: SVMs for few shapes, and convolutions along curves that see directions or do not.
 
-    Grid, batch size, number of epochs and the rest follow from dimension, kind and number of shapes. Networks see shapes rotated,
-    squeezed and jittered a little, unless these are so large that new transforms in every epoch would take minutes.
+    Grid, batch size, number of epochs and the rest follow from dimension, kind and number of shapes. Networks see shapes
+    rotated, squeezed and jittered a little, unless these are so large that new transforms in every epoch would take minutes.
 
     Args:
         dataset: The shapes, with a training split.
