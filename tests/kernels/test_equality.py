@@ -68,6 +68,23 @@ def test_uneven_thresholds_equal_the_reference(kernel, complex, seed, scale):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("jitter", [0.0, 0.24, 0.26])  # of a step: even, nearly even, uneven
+@pytest.mark.parametrize("steepness", [0.5, 4.0, 99.0, 101.0])  # of the sigmoid, in steps
+def test_the_ends_of_windows_equal_the_reference(kernel, jitter, steepness):
+    rng, count = np.random.default_rng(0), 21
+    thresholds = torch.tensor(np.linspace(-1, 1, count) + jitter * 0.1 * rng.choice([-1, 1], count))
+    scale = steepness / 0.1
+    reach = thresholds.new_tensor([-37, -1e-9, 0, 1e-9, 37]) / scale
+    heights = torch.cat([(thresholds[:, None] + reach).flatten(), thresholds.new_tensor([-1e60, -1e3, 1e3, 1e60])])
+    complex = es.Complex(heights[:, None], weights=[torch.tensor(rng.uniform(0.5, 1.5, len(heights)))])
+    tensors, layout = arguments(complex, 1, thresholds, scale)
+    tensors[1] = torch.ones_like(tensors[1])
+    expected = values_and_gradients(reference.ect, tensors, layout)
+    for name, value in values_and_gradients(KERNELS[kernel], tensors, layout).items():
+        torch.testing.assert_close(value, expected[name], rtol=1e-9, atol=1e-10, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_the_exact_transform_has_gradients_in_its_weights_alone(kernel):
     complex = random_complex(np.random.default_rng(1), weighted=True)
     given_ = arguments(complex, 9, es.thresholds(8, dtype=torch.float64), math.inf)

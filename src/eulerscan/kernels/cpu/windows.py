@@ -2,8 +2,9 @@
 
 A vertex with coefficient c at height h adds c to every threshold from h on. In the smooth transform it rises as a sigmoid
 instead, which is evaluated only on the window of thresholds where it is neither 0 nor 1, eight thresholds at a time.
-Arrays over thresholds are padded by eight columns. All windows have the same number of groups of eight, enough for any of
-them, since a processor that has to guess the number often guesses wrong.
+Arrays over thresholds are padded by eight columns, and a window ends with the last group of eight that it enters. If thresholds
+are even, all windows have the same number of groups, enough for any of them: a processor that has to guess the number often
+guesses wrong.
 
 The exponentials of all thresholds are tabulated, so that a vertex needs only one exponential of its own:
 
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from .collapse import COEFFICIENT, HEIGHT
 from .jit import entry, inlined, inner, item
 from .simd import (
+    EXP_LIMIT,
     WIDTH,
     add,
     any_lane,
@@ -44,6 +46,7 @@ from .simd import (
     minimum,
     multiply,
     not_equal,
+    select,
     store,
     sum_lanes,
     to_float64,
@@ -51,7 +54,7 @@ from .simd import (
 )
 
 MAX_EXPONENT = 600.0
-MAX_STEEPNESS = 100.0  # of a sigmoid, in steps, so that its exponential is in range if the window starts one too early
+MAX_STEEPNESS = 100.0  # of a sigmoid, in steps: exponentials stay in range if a window starts half a step too low
 BUCKETS_PER_THRESHOLD = 4
 MAX_MARGIN = 0.25  # of a step: a height is then next to the threshold that it is nearest to
 ROUNDING = 1e-6  # of a step, more than rounding can move a height
@@ -71,8 +74,9 @@ class ThresholdGrid(NamedTuple):
     scale: float
     reach: float  # a sigmoid is saturated beyond this distance from its height; 0 for the exact transform
     steps: float  # thresholds per unit of height if they are nearly even and not too far apart, else 0
-    first: float  # where the window of the first threshold itself starts, in steps
-    groups: int  # of eight thresholds that hold any window; 0 for the exact transform
+    first: float  # a height at the first threshold has its window from this number of steps on, rounded down
+    groups: int  # of eight thresholds in a window, at most
+    above: float  # its last group starts at most so far above the height: ``reach``; inf if all windows have the same number
     starts: NDArray[np.int32]  # [1, 8], first threshold in the windows of the current vertex
     center: float
     decay: NDArray[np.float64]  # [1, H + 8], exp(-scale (threshold - center))
@@ -122,11 +126,13 @@ def make_grid(thresholds: NDArray[np.floating], scale: float, saturation: float)
     reach = saturation / scale
     steps, margin = _steps(bounded) if reach > 0 else (0.0, 0.0)
     steps = steps if scale <= MAX_STEEPNESS * steps else 0.0
-    groups = -(-(_largest_window(bounded, reach) + 1) // WIDTH) if reach > 0 else 0  # a window may start one too early
+    groups, above = count, reach if reach > 0 else -np.inf  # the window of the exact transform is empty
+    if steps:
+        groups, above = -(-(_largest_window(bounded, reach) + 1) // WIDTH), np.inf  # it may start one threshold too early
     starts = np.zeros((1, WIDTH), np.int32)
     return ThresholdGrid(
-        bounded, padded, buckets, density, scale, reach, steps, 1.0 - margin - reach * steps, groups, starts,
-        center, decay, is_tabulated, factors, slopes,
+        bounded, padded, buckets, density, scale, reach, steps, 1.0 - margin - reach * steps, groups, above,
+        starts, center, decay, is_tabulated, factors, slopes,
     )  # fmt: skip
 
 
@@ -181,11 +187,12 @@ def locate(places, i, heights, row, column, search):
             places[np.uint64(i), np.uint64(lane)] = j
 
 
-@inner
-def _tabulate_window(decay: NDArray[np.float64], bounded: NDArray[np.float64], scale: float, height: float, first: int) -> None:
+@inlined
+def _tabulate_window(decay, thresholds, scale, height, first):
     """Set ``decay`` to exp(-scale (threshold - height)) for eight thresholds from ``first`` on."""
-    for j in range(first, first + WIDTH):
-        decay[0, j] = math.exp(scale * (height - bounded[1 + j])) if j < len(bounded) - 2 else 0.0
+    exponent = multiply(broadcast(-scale), add(load(thresholds, 0, first), broadcast(-height)))
+    in_range = greater_equal(exponent, broadcast(-EXP_LIMIT))  # beyond it exp is not quite 0
+    store(decay, 0, first, select(in_range, exp(exponent), broadcast(0.0)))
 
 
 @inlined
@@ -241,7 +248,10 @@ def _find_windows(starts, field, v, bounded, steps, first):
 @inner
 def accumulate(curves, jumps, field, width, grid):
     """Add all vertices of a field to ``curves [8, H + 8]``, and to ``jumps [H + 8, 8]`` where they saturate."""
-    bounded, _, buckets, density, scale, reach, steps, first, groups, starts, center, decay, is_tabulated, factors, _ = grid
+    (
+        bounded, thresholds, buckets, density, scale, reach, steps, first, groups, above,
+        starts, center, decay, is_tabulated, factors, _,
+    ) = grid  # fmt: skip
     last, one = len(bounded) - 2, broadcast(1.0)
     for v in range(len(field)):
         lanes = _nonzero_lanes(field, v, width)
@@ -257,10 +267,10 @@ def accumulate(curves, jumps, field, width, grid):
             coefficient, height = np.float64(field[v, COEFFICIENT + lane]), np.float64(field[v, HEIGHT + lane])
             factor = broadcast(factors[0, lane])
             j = np.int64(entry(starts, 0, lane)) if steps else first_at_or_above(bounded, buckets, density, height - reach)
-            end = min(last, j + WIDTH * groups)
-            while j < end:
+            end, limit = min(last, j + WIDTH * groups), height + above
+            while j < end and item(bounded, 1 + j) <= limit:
                 if not is_tabulated:
-                    _tabulate_window(decay, bounded, scale, height, j)
+                    _tabulate_window(decay, thresholds, scale, height, j)
                 sigmoid = divide(broadcast(coefficient), add(one, multiply(factor, load(decay, 0, j))))
                 store(curves, lane, j, add(load(curves, lane, j), sigmoid))
                 j += WIDTH
@@ -308,8 +318,8 @@ def backpropagate(gradients, block_gradient, curve_gradient, field, origin, colu
     are no directions, the gradient of the given heights is added from ``column`` on.
     """
     (
-        bounded, thresholds, buckets, density, scale, reach, steps, first, groups, starts,
-        center, decay, is_tabulated, factors, slopes,
+        bounded, thresholds, buckets, density, scale, reach, steps, first, groups, above,
+        starts, center, decay, is_tabulated, factors, slopes,
     ) = grid  # fmt: skip
     point_gradient, threshold_gradient, needs_grid = gradients.points, gradients.thresholds, len(gradients.scale) > 0
     last, one = len(bounded) - 2, broadcast(1.0)
@@ -328,16 +338,16 @@ def backpropagate(gradients, block_gradient, curve_gradient, field, origin, colu
             lanes &= lanes - 1
             coefficient = np.float64(field[v, COEFFICIENT + lane])
             height = np.float64(field[v, HEIGHT + lane])
-            if not math.isfinite(height):  # saturated at every threshold, or NaN
+            if not height + reach >= item(bounded, 1):  # saturated at every threshold, or NaN
                 if math.isnan(height):
                     slopes[0, lane] = scale_gradient = math.nan
                 continue
             factor, sum, moment = broadcast(factors[0, lane]), broadcast(0.0), broadcast(0.0)
             j = np.int64(entry(starts, 0, lane)) if steps else first_at_or_above(bounded, buckets, density, height - reach)
-            end = min(last, j + WIDTH * groups)
-            while j < end:
+            end, limit = min(last, j + WIDTH * groups), height + above
+            while j < end and item(bounded, 1 + j) <= limit:
                 if not is_tabulated:
-                    _tabulate_window(decay, bounded, scale, height, j)
+                    _tabulate_window(decay, thresholds, scale, height, j)
                 exponential = multiply(factor, load(decay, 0, j))
                 sigmoid = divide(one, add(one, exponential))
                 slope = multiply(load(curve_gradient, lane, j), multiply(exponential, multiply(sigmoid, sigmoid)))
@@ -370,7 +380,10 @@ def backpropagate_to_coefficients(field, curve_gradient, suffix_sums, width, gri
 
     ``suffix_sums [8, H + 8]`` holds the sums of ``curve_gradient`` from each threshold on.
     """
-    bounded, _, buckets, density, scale, reach, steps, first, groups, starts, center, decay, is_tabulated, factors, _ = grid
+    (
+        bounded, thresholds, buckets, density, scale, reach, steps, first, groups, above,
+        starts, center, decay, is_tabulated, factors, _,
+    ) = grid  # fmt: skip
     last, one = len(bounded) - 2, broadcast(1.0)
     for v in range(len(field)):
         if steps:
@@ -382,10 +395,10 @@ def backpropagate_to_coefficients(field, curve_gradient, suffix_sums, width, gri
             if lane < width:
                 factor, height = broadcast(factors[0, lane]), np.float64(field[v, HEIGHT + lane])
                 j = np.int64(entry(starts, 0, lane)) if steps else first_at_or_above(bounded, buckets, density, height - reach)
-                end = min(last, j + WIDTH * groups)
-                while j < end:
+                end, limit = min(last, j + WIDTH * groups), height + above
+                while j < end and item(bounded, 1 + j) <= limit:
                     if not is_tabulated:
-                        _tabulate_window(decay, bounded, scale, height, j)
+                        _tabulate_window(decay, thresholds, scale, height, j)
                     exponential = multiply(factor, load(decay, 0, j))
                     gradient += sum_lanes(divide(load(curve_gradient, lane, j), add(one, exponential)))
                     j += WIDTH
