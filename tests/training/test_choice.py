@@ -39,9 +39,10 @@ def test_candidates_follow_from_the_data_and_keep_what_is_given(clouds, monkeypa
     assert all((training.epochs, training.seed, training.batch_size) == (2, 3, 16) for _, _, training in found)
     assert {model.divide_by for _, model, _ in found} == {None}
     assert {training.augmentation for _, _, training in found} == {AUGMENTATION}
-    simplices = int(clouds.shapes.offsets[0].diff()[clouds.indices("train")].sum())
-    monkeypatch.setattr("eulerscan.training.choice.MOST_AUGMENTED", 100 * simplices - 1)
-    assert not any(training.augmentation for _, _, training in small(clouds))
+    vertices = int(clouds.shapes.offsets[0].diff()[clouds.indices("train")].sum())
+    for most, augmentation in ((2 * vertices, AUGMENTATION), (2 * vertices - 1, Augmentation())):  # of two epochs
+        monkeypatch.setattr("eulerscan.training.choice.MOST_AUGMENTED", most)
+        assert {training.augmentation for _, _, training in small(clouds)} == {augmentation}
     own = Augmentation(jitter=0.1)
     assert {training.augmentation for _, _, training in candidates(clouds, None, TrainingConfig(augmentation=own))} == {own}
     letters = candidates(replace(clouds, shapes=clouds.shapes.with_points(clouds.shapes.points)))

@@ -55,8 +55,11 @@ class Augmentation:
 
         >>> str(Augmentation(rotate=10, jitter=0.01))
         'rotate 10, jitter 0.01'
+        >>> str(Augmentation())
+        'none'
         """
-        return ", ".join(f"{name} {value:g}" for name, value in vars(self).items() if value)
+        changes = {name: value for name, value in vars(self).items() if value}
+        return ", ".join(name if value is True else f"{name} {value:g}" for name, value in changes.items()) or "none"
 
     def __call__(self, complex: Complex, generator: torch.Generator) -> Complex:
         """Augment each complex of a batch independently."""

@@ -30,7 +30,7 @@ from .runs import check_folder, load_run, save_run, start
 LARGEST_SVM = 8000  # training shapes; time and memory of an SVM grow with their square
 STEPS = 2000  # of a network, roughly
 AUGMENTATION = Augmentation(rotate=10.0, squeeze=0.1, jitter=0.005)  # of networks, small enough to keep most classes
-MOST_AUGMENTED = 4e8  # simplices in all epochs, whose transforms take a minute; else transforms are computed once
+MOST_AUGMENTED = 6e7  # vertices in all epochs, whose transforms take a minute; else transforms are computed once
 FEWEST = 0.2  # of its epochs: a network that a budget gives less would only disturb the ensemble
 ENSEMBLE = "ensemble"  # of all candidates
 
@@ -74,20 +74,21 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
         divide_by="vertices" if clouds and int(sizes.min()) < int(sizes.max()) else None,
     )
     batch_size = 16 if count < 500 else 32 if count < 3000 else 64 if count < 30000 else 128
-    epochs = min(100, max(12, math.ceil(STEPS * batch_size / max(1, count))))
-    num_simplices = int(dataset.shapes.offsets.diff(dim=1)[:, dataset.indices("train")].sum())
     chosen = TrainingConfig(
-        epochs=epochs,
+        epochs=min(100, max(12, math.ceil(STEPS * batch_size / max(1, count)))),
         batch_size=batch_size,
         learning_rate=3e-3,
         schedule="cosine",
         weight_decay=0.01,
         select_by="last",
-        augmentation=AUGMENTATION if num_simplices * epochs <= MOST_AUGMENTED else Augmentation(),
+        augmentation=AUGMENTATION,
     )
     default, training = TrainingConfig(), training or TrainingConfig()
     names = [field.name for field in fields(training)]
     network = replace(chosen, **{n: getattr(training, n) for n in names if getattr(training, n) != getattr(default, n)})
+    num_vertices = int(sizes[dataset.indices("train")].sum())
+    if network.augmentation == AUGMENTATION and num_vertices * network.epochs > MOST_AUGMENTED:
+        network = replace(network, augmentation=Augmentation())
     found = []
     if count <= LARGEST_SVM:
         given = model is not None and model.num_thresholds is not None
@@ -354,7 +355,7 @@ def _reasons(dataset: Dataset, kept: Candidate, scores: dict[str, dict[str, floa
         count, training = len(dataset.indices("train")), kept.training
         reasons.append(f"{training.epochs} epochs of batches of {training.batch_size}, since {count} shapes are for training")
         if training.augmentation:
-            reasons.append(f"networks see shapes that are changed at random: {training.augmentation}")
+            reasons.append(f"networks saw shapes that were changed at random in each epoch ({training.augmentation})")
     if _refits(kept.training):
         reasons.append("then trained again on training and validation shapes together")
     return reasons
