@@ -4,6 +4,7 @@ import torch
 
 import eulerscan as es
 from eulerscan import testing
+from eulerscan.kernels.convolution import pooled_convolution
 
 
 def compile_kernels() -> None:
@@ -15,6 +16,8 @@ def compile_kernels() -> None:
             inputs = graph.points, *grid, torch.tensor(8.0, dtype=dtype), None, simplices, graph.offsets, list(graph.rows)
             gradient = torch.ones_like(torch.ops.eulerscan.ect(*inputs))
             torch.ops.eulerscan.ect_backward(gradient, *inputs, [True] * 5)
+        image, weight, bias = (torch.ones(size, dtype=dtype, requires_grad=True) for size in ((1, 1, 4, 4), (1, 1, 3, 3), (1,)))
+        pooled_convolution(image, weight, bias, relu=True).sum().backward()
         es.ecc(graph, [torch.zeros(5, dtype=dtype), torch.ones(graph.simplices[0].shape[1], dtype=dtype)], grid[1])
 
 

@@ -18,6 +18,7 @@ from numba import njit
 import eulerscan as es
 from eulerscan import testing
 from eulerscan.kernels import operation
+from eulerscan.kernels.convolution import pooled_convolution
 
 POISON = "glibc.malloc.perturb=128:glibc.malloc.tcache_count=0"  # fills with 128 ^ 255; recycled chunks too
 
@@ -52,6 +53,12 @@ def values_and_gradients():
                     key = f"{name}, {dtype}, {num_directions}, {num_thresholds}, {scale}, {weighted}"
                     gradients = torch.autograd.grad(result, inputs, gradient, materialize_grads=True)
                     found[key] = torch.cat([tensor.detach().reshape(-1) for tensor in (result, *gradients)])
+    images, weight, bias = (
+        torch.rand(size, generator=generator).requires_grad_() for size in ((11, 2, 9, 12), (3, 2, 3, 3), (3,))
+    )
+    result = pooled_convolution(images, weight, bias, relu=True)
+    gradients = torch.autograd.grad(result.square().sum(), (images, weight, bias))
+    found["convolution"] = torch.cat([tensor.detach().reshape(-1) for tensor in (result, *gradients)])
     return found
 
 

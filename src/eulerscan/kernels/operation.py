@@ -42,11 +42,11 @@ def ect(
     """Euler characteristic transform ``[B, T, H]``. The arguments are those of :mod:`.layout`; the scale may be a float."""
     layout = (simplices, offsets, rows, dims)
     result: Tensor
-    if _is_traced(points):
-        if _needs_rules():  # the dispatcher would drop tangents silently
+    if is_traced(points):
+        if needs_rules():  # the dispatcher would drop tangents silently
             raise NotImplementedError("A compiled or traced transform supports neither torch.func nor forward mode (jvp).")
         result = torch.ops.eulerscan.ect(points, directions, thresholds, _as_tensor(scale, points), weights, *layout)
-    elif _needs_rules():
+    elif needs_rules():
         result = _in_torch(points, directions, thresholds, scale, weights, layout)
     elif _needs_gradients(points, directions, thresholds, scale, weights):
         result = _apply(points, directions, thresholds, scale, weights, layout)
@@ -78,7 +78,7 @@ def coefficients(
 
 def is_immediate(*tensors: Tensor) -> bool:
     """Whether the CPU kernel transforms these tensors now: there is nothing to record or to differentiate."""
-    plain = all(tensor.is_cpu and not _is_traced(tensor) for tensor in tensors) and not _needs_rules()
+    plain = all(tensor.is_cpu and not is_traced(tensor) for tensor in tensors) and not needs_rules()
     return plain and not _needs_gradients(*tensors) and kernel_for(tensors[0].device) == "cpu"
 
 
@@ -88,7 +88,7 @@ def count(levels: Sequence[Tensor], signs: Sequence[int], offsets: Tensor, thres
     return found
 
 
-def _is_traced(tensor: Tensor) -> bool:
+def is_traced(tensor: Tensor) -> bool:
     """Whether a program is being recorded, possibly with fake tensors that have no values."""
     return torch.compiler.is_compiling() or is_recording() or type(tensor) not in PLAIN_TYPES
 
@@ -102,7 +102,7 @@ def _needs_gradients(*inputs: Tensor | float | None) -> bool:
     return False
 
 
-def _needs_rules() -> bool:
+def needs_rules() -> bool:
     """Whether forward mode or torch.func is active, which need rules for every operator."""
     return is_func_active() or is_forward_mode()
 
@@ -223,9 +223,9 @@ def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
     )  # raises if one was modified in place
     scale = ctx.plain_scale if scale is None else scale
     layout, needs = (simplices, offsets, ctx.rows, ctx.dims), ctx.needs_input_grad[:5]
-    traced, problem = _is_traced(gradient), ctx.problem
+    traced, problem = is_traced(gradient), ctx.problem
     ctx.problem = None  # free it after one pass, as torch frees saved tensors: the graph may live longer
-    if not traced and not torch.is_grad_enabled() and not _needs_rules() and not is_vmapped(gradient):
+    if not traced and not torch.is_grad_enabled() and not needs_rules() and not is_vmapped(gradient):
         if problem is None or not problem.is_current:
             problem = _prepare(points, directions, thresholds, scale, weights, *layout)
         return problem.differentiate(gradient, needs)  # type: ignore[no-any-return]

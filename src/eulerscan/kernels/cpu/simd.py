@@ -82,16 +82,17 @@ def prefetch(typing: Any, array: Any, row: Any, column: Any) -> Any:
 def transpose(typing: Any, target: Any, row: Any, column: Any, source: Any, source_row: Any, source_column: Any) -> Any:
     """``target[row + i, column + k] = source[source_row + k, source_column + i]`` for all i and k below eight.
 
-    The source is float64; the target may be float32.
+    The target may be float32 where the source is float64.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         def vectors(kind: Any, array: Any, row: Any, column: Any) -> list[Any]:
             return [_vector_at(context, builder, kind, array, builder.add(row, row.type(i)), column)[0] for i in range(WIDTH)]
 
-        rows = [builder.load(pointer, align=8) for pointer in vectors(source, *arguments[3:])]
+        alignment = context.get_abi_sizeof(context.get_value_type(source.dtype))
+        rows = [builder.load(pointer, align=alignment) for pointer in vectors(source, *arguments[3:])]
         for pointer, lanes in zip(vectors(target, *arguments[:3]), _transposed(builder, rows), strict=True):
-            rounded = lanes if target.dtype is types.float64 else builder.fptrunc(lanes, pointer.type.pointee)
+            rounded = lanes if target.dtype == source.dtype else builder.fptrunc(lanes, pointer.type.pointee)
             builder.store(rounded, pointer, align=context.get_abi_sizeof(pointer.type.pointee.element))
         return context.get_dummy_value()
 
@@ -192,6 +193,10 @@ to_float64 = _unary(lambda builder, a: builder.sitofp(a, ir.VectorType(ir.Double
 any_lane = _unary(lambda builder, mask: builder.icmp_unsigned("!=", _bits(builder, mask), ir.IntType(WIDTH)(0)), types.boolean)
 # A mask as an integer with one bit per lane: iterate over its lanes by the position of the lowest set bit.
 bitmask = _unary(lambda builder, mask: builder.zext(_bits(builder, mask), ir.IntType(64)), types.int64)
+mask = _unary(  # of such an integer
+    lambda builder, bits: builder.bitcast(builder.trunc(bits, ir.IntType(WIDTH)), ir.VectorType(ir.IntType(1), WIDTH)),
+    Lanes(types.boolean),
+)
 count_trailing_zeros = _unary(lambda builder, bits: builder.cttz(bits, ir.IntType(1)(1)), types.int64)  # of no zero
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ...directions import loop, rings, uniform
+from ...kernels.convolution import pooled_convolution
 from ..heads import check_rings, check_sizes, linear_blocks
 from ..layers import ECTLayer
 from .classifier import Classifier, Preset
@@ -74,10 +75,11 @@ class ECTCNN(Classifier):
             if circular or num_rings is not None:
                 layers.append(CircularPad())
                 height += 2
-            layers.append(nn.Conv2d(before, after, 3))
-            layers += [nn.BatchNorm2d(after)] if batch_norm else []
-            layers.append(nn.MaxPool2d(2))
-            layers += [nn.ReLU()] if conv_activation else []  # max(relu(x)) = relu(max(x)), of a quarter of the entries
+            if batch_norm:
+                layers += [nn.Conv2d(before, after, 3), nn.BatchNorm2d(after), nn.MaxPool2d(2)]
+                layers += [nn.ReLU()] if conv_activation else []  # max(relu(x)) = relu(max(x)), of a quarter of the entries
+            else:
+                layers.append(PooledConvolution(before, after, relu=conv_activation))
             height, width = (height - 2) // 2, (width - 2) // 2
         if height < 1 or width < 1:
             raise ValueError(
@@ -101,6 +103,24 @@ class ECTCNN(Classifier):
             if circular and dim == 3
             else uniform(num_directions, dim, dtype=torch.float64)
         )
+
+
+class PooledConvolution(nn.Conv2d):
+    """A convolution of 3 x 3, max pooling of 2 x 2 and a ReLU, ``[B, C, T, H]`` to ``[B, D, T // 2 - 1, H // 2 - 1]``.
+
+    On the CPU in one pass over memory, where images with few channels take a fraction of the time.
+    """
+
+    def __init__(self, inputs: int, outputs: int, *, relu: bool = True) -> None:
+        super().__init__(inputs, outputs, 3)
+        self.relu = relu
+
+    def forward(self, images: Tensor) -> Tensor:
+        assert self.bias is not None
+        return pooled_convolution(images, self.weight, self.bias, relu=self.relu)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}, relu={self.relu}"
 
 
 class RingsToChannels(nn.Module):
