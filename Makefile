@@ -56,10 +56,9 @@ $(PEERS)/ect: | $(VENV)/dev
 $(PEERS)/pyvista: | $(VENV)/dev
 	-$(PIP) --no-deps --target $(PEERS) pyvista
 
-# The grid of pixels, triangulated and weighted by intensity; settings chosen on the validation split. Threads that wait should
-# sleep: on a machine that does other things too, spinning ones make training several times slower.
+# The grid of pixels, triangulated and weighted by intensity; settings chosen on the validation split.
 demo: $(VENV)/all
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/eulerscan train digits --data form=pixels --budget 60s --output runs/demo --overwrite --plots
+	$(BIN)/eulerscan train digits --data form=pixels --budget 60s --output runs/demo --overwrite --plots
 	$(BIN)/eulerscan evaluate runs/demo/seed-0
 
 lint: $(VENV)/dev

@@ -38,8 +38,7 @@ CHOICES = 4  # three comparisons of the sums of a square, and the ReLU
 def convolve(counters, images, height, width, weights, bias, rectify, result, choices):
     """Fill the result ``[B, D h w]`` and, for :func:`backpropagate`, the choices ``[tasks, D h w, 4]``.
 
-    Images are ``[B, C height width]``, weights ``[D, 9 C]``. With ``rectify``, a ReLU follows. There are ``h = (height - 2) // 2``
-    rows of squares.
+    Images are ``[B, C height width]``, weights ``[D, 9 C]``; a ``rectify`` adds a ReLU. ``h`` is ``(height - 2) // 2``.
     """
     rows, columns = (height - 2) // 2, (width - 2) // 2
     block, pooled = np.empty((images.shape[1], WIDTH), images.dtype), np.empty((result.shape[1], WIDTH), images.dtype)
