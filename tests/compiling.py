@@ -4,7 +4,7 @@ import torch
 
 import eulerscan as es
 from eulerscan import testing
-from eulerscan.kernels.convolution import curve_convolution, pooled_convolution
+from eulerscan.kernels.convolution import pooled_convolution
 
 
 def compile_kernels() -> None:
@@ -18,8 +18,6 @@ def compile_kernels() -> None:
             torch.ops.eulerscan.ect_backward(gradient, *inputs, [True] * 5)
         image, weight, bias = (torch.ones(size, dtype=dtype, requires_grad=True) for size in ((1, 1, 4, 4), (1, 1, 3, 3), (1,)))
         pooled_convolution(image, weight, bias, relu=True).sum().backward()
-        curve, weight = (torch.ones(1, 1, 1, 4, dtype=dtype, requires_grad=True) for _ in range(2))
-        curve_convolution(curve, weight).sum().backward()
         es.ecc(graph, [torch.zeros(5, dtype=dtype), torch.ones(graph.simplices[0].shape[1], dtype=dtype)], grid[1])
 
 

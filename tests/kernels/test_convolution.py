@@ -1,12 +1,11 @@
-"""Convolutions of the heads against the operators of torch: of images with max pooling and ReLU, and along curves."""
+"""Convolution, max pooling and ReLU in one kernel, against the operators of torch."""
 
 import pytest
 import torch
 from torch.nn.functional import conv2d, max_pool2d
 
 from eulerscan.kernels import convolution, dispatch
-from eulerscan.kernels.convolution import PooledConvolution, curve_convolution, pooled_convolution
-from eulerscan.nn.models import curves
+from eulerscan.kernels.convolution import PooledConvolution, pooled_convolution
 from eulerscan.nn.models.cnn import PooledConvolution as Layer
 
 SIZES = [  # images, channels, height, width, channels of the result
@@ -35,7 +34,7 @@ def with_gradients(call, inputs, relu, gradient):
 
 
 def fused(*inputs):
-    assert convolution._is_supported(*inputs[:3], kernel=(3, 3))
+    assert convolution._is_supported(*inputs[:3])
     return pooled_convolution(*inputs[:3], relu=inputs[3])
 
 
@@ -142,16 +141,12 @@ def test_what_does_not_fit_never_reaches_the_kernel(change):
 
 def test_no_images_many_channels_half_precision_and_other_kernels_are_left_to_torch():
     images, weight, bias, _ = drawn((2, 2, 8, 8, 4), torch.float32)
-
-    def is_supported(*tensors):
-        return convolution._is_supported(*tensors, kernel=(3, 3))
-
-    assert is_supported(images, weight, bias)
-    assert not is_supported(images[:0], weight, bias)
-    assert not is_supported(images.repeat(1, 17, 1, 1), weight.repeat(1, 17, 1, 1), bias)
-    assert not is_supported(*(tensor.bfloat16() for tensor in (images, weight, bias)))
+    assert convolution._is_supported(images, weight, bias)
+    assert not convolution._is_supported(images[:0], weight, bias)
+    assert not convolution._is_supported(images.repeat(1, 17, 1, 1), weight.repeat(1, 17, 1, 1), bias)
+    assert not convolution._is_supported(*(tensor.bfloat16() for tensor in (images, weight, bias)))
     with dispatch.use("reference"):
-        assert not is_supported(images, weight, bias)
+        assert not convolution._is_supported(images, weight, bias)
     with torch.autocast("cpu"):
         assert pooled_convolution(images, weight, bias, relu=True).dtype is torch.bfloat16
     assert pooled_convolution(images[:0], weight, bias, relu=True).shape == (0, 4, 3, 3)
@@ -196,107 +191,3 @@ def test_the_layer_is_a_convolution_in_its_state_dict():
         "bias": [3],
     }
     assert repr(Layer(2, 3, relu=False)) == "PooledConvolution(2, 3, relu=False)"
-
-
-CURVES = [  # complexes, channels, directions, thresholds, channels of the result
-    (1, 1, 1, 2, 1),
-    (32, 4, 32, 32, 16),
-    (5, 3, 13, 9, 5),
-    (17, 2, 8, 3, 3),
-    (3, 32, 19, 8, 4),
-]
-
-
-def drawn_curves(size, dtype):
-    """Curves, weight, and a gradient of the result."""
-    count, channels, directions, thresholds, outputs = size
-    shapes = (count, channels, directions, thresholds), (outputs, channels, 1, 4), (count, outputs, directions, thresholds // 2)
-    return [torch.randn(shape, dtype=dtype) for shape in shapes]
-
-
-def fused_curves(curves, weight):
-    assert convolution._is_supported(curves, weight, kernel=(1, 4))
-    return curve_convolution(curves, weight)
-
-
-def convolved(curves, weight):
-    return conv2d(curves, weight, stride=(1, 2), padding=(0, 1))
-
-
-def gradients_too(call, inputs, gradient):
-    leaves = [tensor.clone().requires_grad_() for tensor in inputs]
-    result = call(*leaves)
-    return [result.detach(), *torch.autograd.grad(result, leaves, gradient)]
-
-
-@pytest.mark.parametrize("size", CURVES)
-def test_along_curves_values_and_all_gradients_are_those_of_torch(size, dtype, poisoned_memory):
-    *inputs, gradient = drawn_curves(size, dtype)
-    tolerance = {"rtol": 1e-4, "atol": 1e-3} if dtype is torch.float32 else {"rtol": 1e-10, "atol": 1e-10}
-    for found, wanted in zip(
-        gradients_too(fused_curves, inputs, gradient), gradients_too(convolved, inputs, gradient), strict=True
-    ):
-        torch.testing.assert_close(found, wanted, **tolerance)
-
-
-def test_gradcheck_along_curves():
-    leaves = [tensor.requires_grad_() for tensor in drawn_curves((3, 2, 5, 7, 3), torch.float64)[:2]]
-    assert torch.autograd.gradcheck(fused_curves, leaves, check_batched_grad=True)
-    assert torch.autograd.gradgradcheck(fused_curves, leaves)
-
-
-@pytest.mark.parametrize("needed", [0, 1])
-def test_along_curves_only_the_gradients_that_are_needed(needed):
-    *inputs, gradient = drawn_curves((9, 2, 8, 8, 3), torch.float64)
-    inputs[needed].requires_grad_()
-    (found,) = torch.autograd.grad(fused_curves(*inputs), inputs[needed], gradient)
-    (wanted,) = torch.autograd.grad(convolved(*inputs), inputs[needed], gradient)
-    torch.testing.assert_close(found, wanted)
-
-
-def test_along_curves_any_number_of_threads_gives_the_same_bits_in_any_layout():
-    *inputs, gradient = drawn_curves((100, 3, 12, 12, 6), torch.float32)
-    results = []
-    for num_threads in (1, 2, 3, 7):
-        torch.set_num_threads(num_threads)
-        results.append(gradients_too(fused_curves, inputs, gradient))
-    last = torch.channels_last
-    scattered = gradients_too(
-        lambda a, b: fused_curves(a.contiguous(memory_format=last), b), inputs, gradient.to(memory_format=last)
-    )
-    for other in (*results[1:], scattered):
-        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
-
-
-def test_a_curve_does_not_depend_on_the_others():
-    whole, weight, _ = drawn_curves((21, 2, 13, 9, 3), torch.float32)
-    together = curve_convolution(whole, weight)
-    for rows, directions in ((slice(0, 1), slice(0, 13)), (slice(3, 12), slice(5, 6)), (slice(20, 21), slice(2, 12))):
-        assert torch.equal(curve_convolution(whole[rows, :, directions], weight), together[rows, :, directions])
-
-
-@pytest.mark.parametrize(
-    ("curves", "weight"),
-    [
-        (torch.zeros(2, 3, 8, 8), torch.zeros(4, 2, 1, 4)),
-        (torch.zeros(2, 2, 8, 8).double(), torch.zeros(4, 2, 1, 4)),
-        (torch.zeros(2, 2, 8, 1), torch.zeros(4, 2, 1, 4)),
-    ],
-)
-def test_curves_that_do_not_fit_never_reach_the_kernel(curves, weight):
-    with pytest.raises(RuntimeError):
-        curve_convolution(curves, weight)
-
-
-def test_along_curves_torch_func_autocast_and_export():
-    inputs = drawn_curves((3, 2, 6, 6, 2), torch.float64)[:2]
-    leaves = [tensor.clone().requires_grad_() for tensor in inputs]
-    wanted = torch.autograd.grad(fused_curves(*leaves).square().sum(), leaves)
-    found = torch.func.grad(lambda *given: curve_convolution(*given).square().sum(), argnums=(0, 1))(*inputs)
-    torch.testing.assert_close(found, wanted)
-    layer = curves.CurveConvolution(2, 3)
-    with torch.autocast("cpu"):
-        assert layer(inputs[0].float()).dtype is torch.bfloat16
-    assert layer(inputs[0].float()[:0]).shape == (0, 3, 6, 3)
-    exported = torch.export.export(layer, (inputs[0].float(),))
-    assert any("conv2d" in str(node.target) for node in exported.graph.nodes)

@@ -18,7 +18,7 @@ from numba import njit
 import eulerscan as es
 from eulerscan import testing
 from eulerscan.kernels import operation
-from eulerscan.kernels.convolution import curve_convolution, pooled_convolution
+from eulerscan.kernels.convolution import pooled_convolution
 
 POISON = "glibc.malloc.perturb=128:glibc.malloc.tcache_count=0"  # fills with 128 ^ 255; recycled chunks too
 
@@ -59,10 +59,6 @@ def values_and_gradients():
     result = pooled_convolution(images, weight, bias, relu=True)
     gradients = torch.autograd.grad(result.square().sum(), (images, weight, bias))
     found["convolution"] = torch.cat([tensor.detach().reshape(-1) for tensor in (result, *gradients)])
-    curves, weight = (torch.rand(size, generator=generator).requires_grad_() for size in ((11, 2, 9, 12), (3, 2, 1, 4)))
-    result = curve_convolution(curves, weight)
-    gradients = torch.autograd.grad(result.square().sum(), (curves, weight))
-    found["along curves"] = torch.cat([tensor.detach().reshape(-1) for tensor in (result, *gradients)])
     return found
 
 

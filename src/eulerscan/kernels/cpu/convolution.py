@@ -1,14 +1,10 @@
-"""Convolutions of the heads, with eight images or curves in a vector.
+"""Convolutions of 3 x 3 and the maxima of squares of 2 x 2, in one pass over memory.
 
-Images and curves of transforms have few channels, and convolutions of torch take longer to move them than to compute. What
-:func:`convolve` and :func:`convolve_curves` compute stays in the cache until it is done.
+Images of transforms have few channels. A convolution of torch writes many more, which the pooling reads again, and that takes
+longer than the arithmetic. Here eight images share a vector and the four sums of a square stay in the cache. The backward pass
+needs to know which sum was the largest, and whether the ReLU kept it: four bits.
 
-An **image** is convolved by 3 x 3 weights, then come the maxima of squares of 2 x 2, and a ReLU. The backward pass needs to
-know which sum of a square was the largest, and whether the ReLU kept it: four bits. A task is eight images.
-
-A **curve** is convolved by four weights with a stride of two. A task is a range of complexes, eight directions at a time.
-
-The caller adds the gradients of the weights of all tasks, in order.
+A task is eight images. The caller adds the gradients of the weights of all tasks, in order.
 """
 
 from __future__ import annotations
@@ -27,7 +23,6 @@ from .simd import (
     load,
     logical_or,
     mask,
-    multiply,
     not_equal,
     select,
     store,
@@ -35,7 +30,7 @@ from .simd import (
     transpose,
 )
 
-TAPS, CURVE_TAPS = 9, 4  # weights of a pair of channels
+TAPS = 9  # weights of a pair of channels
 CHOICES = 4  # three comparisons of the sums of a square, and the ReLU
 
 
@@ -52,7 +47,7 @@ def convolve(counters, images, height, width, weights, bias, rectify, result, ch
         task = threads.fetch_add(counters, 0)
         if task * WIDTH >= len(images):
             return 0
-        _gather(block, 0, images, task * WIDTH, min(WIDTH, len(images) - task * WIDTH))
+        _gather(block, images, task * WIDTH)
         for d in range(len(weights)):
             for i in range(rows):
                 for j in range(4 * columns):
@@ -61,7 +56,7 @@ def convolve(counters, images, height, width, weights, bias, rectify, result, ch
                     _convolve_row(sums, block, (c * height + 2 * i) * width, width, weights, d, TAPS * c)
                 for j in range(columns):
                     _pool(pooled, choices[task], (d * rows + i) * columns + j, sums, 4 * j, rectify)
-        _scatter(result, task * WIDTH, min(WIDTH, len(images) - task * WIDTH), pooled, 0)
+        _scatter(result, pooled, task * WIDTH)
 
 
 @cached
@@ -76,8 +71,8 @@ def backpropagate(counters, images, height, width, weights, choices, gradient, o
         task = threads.fetch_add(counters, 0)
         if task * WIDTH >= len(images):
             return 0
-        _gather(block, 0, images, task * WIDTH, min(WIDTH, len(images) - task * WIDTH))
-        _gather(pooled, 0, gradient, task * WIDTH, min(WIDTH, len(images) - task * WIDTH))
+        _gather(block, images, task * WIDTH)
+        _gather(pooled, gradient, task * WIDTH)
         spread[:] = 0
         for d in range(len(weights)):
             first = d * rows * columns
@@ -92,7 +87,7 @@ def backpropagate(counters, images, height, width, weights, choices, gradient, o
                 total = add(total, select(mask(choices[task, n, 3]), zero, load(pooled, n, 0)))
             of_weights[task, d, TAPS * channels] = sum_lanes(total)
         if len(spread):
-            _scatter(of_images, task * WIDTH, min(WIDTH, len(images) - task * WIDTH), spread, 0)
+            _scatter(of_images, spread, task * WIDTH)
 
 
 @inlined
@@ -224,123 +219,25 @@ def _outer(weights, left, right, sums):
 
 
 @inlined
-def _gather(block, start, matrix, first, count):
-    """Up to eight rows of a matrix as columns of the block, from its row ``start`` on, with zeros for missing ones."""
-    length = matrix.shape[1]
+def _gather(block, images, first):
+    """Eight images ``[n, 8]``, with zeros for those beyond the last."""
+    count, length = min(WIDTH, len(images) - first), images.shape[1]
     whole = length - length % WIDTH if count == WIDTH else 0
     for n in range(0, whole, WIDTH):
-        transpose(block, start + n, 0, matrix, first, n)
-    block[start + whole : start + length] = 0
+        transpose(block, n, 0, images, first, n)
+    block[whole:] = 0
     for lane in range(count):
         for n in range(whole, length):
-            block[start + n, lane] = matrix[first + lane, n]
+            block[n, lane] = images[first + lane, n]
 
 
 @inlined
-def _scatter(matrix, first, count, block, start):
+def _scatter(images, block, first):
     """The opposite of :func:`_gather`."""
-    length = matrix.shape[1]
+    count, length = min(WIDTH, len(images) - first), images.shape[1]
     whole = length - length % WIDTH if count == WIDTH else 0
     for n in range(0, whole, WIDTH):
-        transpose(matrix, first, n, block, start + n, 0)
+        transpose(images, first, n, block, n, 0)
     for lane in range(count):
         for n in range(whole, length):
-            matrix[first + lane, n] = block[start + n, lane]
-
-
-@cached
-def convolve_curves(counters, curves, num_directions, weights, result):
-    """Fill the result ``[B D T, H // 2]`` for curves ``[B C T, H]`` and weights ``[D, 4 C]``. A task is a complex."""
-    channels, outputs, columns = weights.shape[1] // CURVE_TAPS, len(weights), result.shape[1]
-    padded = curves.shape[1] + 2
-    block, sums = np.zeros((channels * padded, WIDTH), curves.dtype), np.empty((columns, WIDTH), curves.dtype)
-    zero = broadcast(curves.dtype.type(0))
-    while True:
-        b = threads.fetch_add(counters, 0)
-        if b * outputs * num_directions >= len(result):
-            return 0
-        for t in range(0, num_directions, WIDTH):
-            count = min(WIDTH, num_directions - t)
-            for c in range(channels):
-                _gather(block, c * padded + 1, curves, (b * channels + c) * num_directions + t, count)
-            for d in range(outputs):
-                for j in range(columns):
-                    store(sums, j, 0, zero)
-                for c in range(channels):
-                    w0, w1, w2, w3 = _four_weights(weights, d, c * CURVE_TAPS)
-                    for j in range(columns):
-                        x0, x1, x2, x3 = _four(block, c * padded + 2 * j)
-                        added = fma(x3, w3, fma(x2, w2, fma(x1, w1, multiply(x0, w0))))  # the sum of before is waited for last
-                        store(sums, j, 0, add(load(sums, j, 0), added))
-                _scatter(result, (b * outputs + d) * num_directions + t, count, sums, 0)
-
-
-@cached
-def backpropagate_curves(counters, num_complexes, curves, num_directions, weights, gradient, of_curves, of_weights):
-    """Fill the gradients of the curves, unless empty, and of the weights ``[tasks, D, 4 C]``.
-
-    The gradient of the result is ``[B D T, H // 2]``.
-    """
-    channels, outputs, columns = weights.shape[1] // CURVE_TAPS, len(weights), gradient.shape[1]
-    padded, num_tasks = curves.shape[1] + 2, len(of_weights)
-    block, spread = np.zeros((channels * padded, WIDTH), curves.dtype), np.empty((channels * padded, WIDTH), curves.dtype)
-    heads = np.empty((outputs * columns, WIDTH), curves.dtype)
-    products = np.empty((outputs * weights.shape[1], WIDTH), curves.dtype)
-    while True:
-        task = threads.fetch_add(counters, 0)
-        if task >= num_tasks:
-            return 0
-        products[:] = 0
-        for b in range(task * num_complexes // num_tasks, (task + 1) * num_complexes // num_tasks):
-            for t in range(0, num_directions, WIDTH):
-                count = min(WIDTH, num_directions - t)
-                for c in range(channels):
-                    _gather(block, c * padded + 1, curves, (b * channels + c) * num_directions + t, count)
-                for d in range(outputs):
-                    _gather(heads, d * columns, gradient, (b * outputs + d) * num_directions + t, count)
-                for d in range(outputs):
-                    for c in range(channels):
-                        _correlate_curves(
-                            products, d * weights.shape[1] + c * CURVE_TAPS, heads, d * columns, columns, block, c * padded
-                        )
-                if len(of_curves):
-                    spread[:] = 0
-                    for c in range(channels):
-                        _spread_curves(spread, c * padded, heads, outputs, columns, weights, c * CURVE_TAPS)
-                        _scatter(of_curves, (b * channels + c) * num_directions + t, count, spread, c * padded + 1)
-        for d in range(outputs):
-            for k in range(weights.shape[1]):
-                of_weights[task, d, k] = sum_lanes(load(products, d * weights.shape[1] + k, 0))
-
-
-@inlined
-def _correlate_curves(products, row, heads, first, columns, block, start):
-    """Add to the gradients of the four weights of a pair of channels."""
-    s0, s1, s2, s3 = _four(products, row)
-    for j in range(columns):
-        value = load(heads, first + j, 0)
-        x0, x1, x2, x3 = _four(block, start + 2 * j)
-        s0, s1, s2, s3 = fma(x0, value, s0), fma(x1, value, s1), fma(x2, value, s2), fma(x3, value, s3)
-    _set_four(products, row, (s0, s1, s2, s3))
-
-
-@inlined
-def _spread_curves(spread, start, heads, outputs, columns, weights, tap):
-    """Add the gradients of one channel of the curves, by all channels of the result."""
-    for j in range(columns):
-        s0, s1, s2, s3 = _four(spread, start + 2 * j)
-        for d in range(outputs):
-            value = load(heads, d * columns + j, 0)
-            w0, w1, w2, w3 = _four_weights(weights, d, tap)
-            s0, s1, s2, s3 = fma(w0, value, s0), fma(w1, value, s1), fma(w2, value, s2), fma(w3, value, s3)
-        _set_four(spread, start + 2 * j, (s0, s1, s2, s3))
-
-
-@inlined
-def _four_weights(weights, row, tap):
-    return (
-        broadcast(weights[row, tap]),
-        broadcast(weights[row, tap + 1]),
-        broadcast(weights[row, tap + 2]),
-        broadcast(weights[row, tap + 3]),
-    )
+            images[first + lane, n] = block[n, lane]
