@@ -90,6 +90,6 @@ class DirectionStatistics(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         mean = features.mean(dim=2)
-        # The square root has no derivative at 0.
+        # The square root has no derivative at 0. The derivative of max() takes half the time of that of amax().
         deviation = ((features - mean.unsqueeze(2)).square().mean(dim=2) + 1e-6).sqrt()
-        return torch.cat([mean, deviation, features.amax(dim=2)], dim=1).flatten(1)
+        return torch.cat([mean, deviation, features.max(dim=2).values], dim=1).flatten(1)
