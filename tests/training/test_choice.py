@@ -272,19 +272,25 @@ def test_an_svm_is_a_run_like_the_others(clouds, tmp_path):
     assert (tmp_path / "model.safetensors").exists()
 
 
+@pytest.mark.parametrize("augmentation", [Augmentation(), Augmentation(jitter=0.01)], ids=["as they are", "augmented"])
 @pytest.mark.parametrize("name", ["curves", "cnn"])
-def test_fixed_transforms_give_the_same_weights_to_the_bit(clouds, name, monkeypatch):
-    states = []
+def test_fixed_transforms_give_the_same_weights_and_validation_to_the_bit(clouds, name, augmentation, monkeypatch):
+    """Those of validation shapes are fixed even if training shapes are not."""
+    config = TrainingConfig(epochs=3, batch_size=16, augmentation=augmentation)
+    outcomes = []
     for most in (0, 2**28):
         monkeypatch.setattr(loop, "MOST_FIXED", most)
         model = ModelConfig(model=name, num_directions=16, num_thresholds=16, learn_directions=False).build(3, 4)
-        before = sum(
-            layer_calls(model, monkeypatch, lambda one=model: train(one, clouds, TrainingConfig(epochs=2, batch_size=16)))
+        histories = []
+        calls = layer_calls(
+            model, monkeypatch, lambda one=model, found=histories: found.append(train(one, clouds, config).history)
         )
-        states.append((before, model.state_dict()))
-    (many, one), (few, two) = states
+        losses = [(epoch["loss"], epoch["val_loss"]) for epoch in histories[0]]
+        outcomes.append((len(calls), model.state_dict(), losses))
+    (many, one, first), (few, two, second) = outcomes
     assert few < many
     assert all(torch.equal(one[key], two[key]) for key in one)
+    assert first == second
 
 
 def test_a_classifier_of_python_is_saved_as_a_run(clouds, tmp_path):
@@ -311,7 +317,7 @@ def test_a_choice_needs_validation_shapes(clouds, tmp_path):
 def test_directions_that_are_rotated_are_not_computed_once(clouds):
     config = ModelConfig(model="curves", num_directions=8, num_thresholds=16, learn_directions=False, rotate_directions=True)
     model = config.build(3, 4)
-    assert loop._fixed_transforms(model, clouds, TrainingConfig()) is None
+    assert loop._fixed_transforms(model, clouds, TrainingConfig(), ["train", "val"]) is None
 
 
 def layer_calls(model, monkeypatch, call):

@@ -93,16 +93,17 @@ def train(
     history, best_epoch = checkpoints.resume()
     parallel = distributed.parallel(model)
     weights = _class_weights(dataset, config)
-    curves = _fixed_transforms(model, dataset, config)
     validated = bool(len(dataset.splits.get("val", ())))
+    changing = config.num_points is not None or bool(config.augmentation)  # the training shapes
+    curves = _fixed_transforms(model, dataset, config, ["train"] * (not changing) + ["val"] * validated)
     bar = progress_bar(config.epochs, "training", initial=len(history), hidden=not (progress and distributed.is_first()))
     try:
         while len(history) < config.epochs and not _stalled(history, best_epoch, config.patience):
-            record = _epoch(parallel, dataset, config, optimizer, weights, 1 + len(history), curves)
+            record = _epoch(parallel, dataset, config, optimizer, weights, 1 + len(history), None if changing else curves)
             distributed.broadcast_buffers(model)  # so that all processes validate and keep the same model
             if validated:
-                validation = evaluate(model, dataset, "val", batch_size=4 * config.batch_size, num_points=config.num_points)
-                record |= validation.summary("val_")
+                batches = distributed.shard(dataset.indices("val")).split(4 * config.batch_size)
+                record |= _measure(model, dataset, batches, config.num_points, curves).summary("val_")
             history.append(record)
             if best_epoch == 0 or not validated or _score(record, config) > _score(history[best_epoch - 1], config):
                 best_epoch = record["epoch"]
@@ -118,7 +119,6 @@ def train(
     return Trained(history, best_epoch)
 
 
-@torch.no_grad()
 def evaluate(
     model: nn.Module,
     dataset: Dataset,
@@ -135,10 +135,23 @@ def evaluate(
         on_batch: Called with indices ``[n]`` and logits ``[n, C]`` of each batch of this process.
     """
     check_dataset(dataset)
+    batches = distributed.shard(dataset.indices(split)).split(batch_size)
+    return _measure(model, dataset, batches, num_points, on_batch=on_batch)
+
+
+@torch.no_grad()
+def _measure(
+    model: nn.Module,
+    dataset: Dataset,
+    batches: Sequence[Tensor],
+    num_points: int | None,
+    curves: Tensor | None = None,
+    on_batch: Callable[[Tensor, Tensor], None] | None = None,
+) -> Metrics:
+    """Metrics on batches of indices, of all processes together."""
     num_classes, all_labels = len(dataset.classes), dataset.labels.cpu()
     total, counts = torch.zeros((), dtype=torch.float64), torch.zeros(num_classes, num_classes, dtype=torch.int64)
-    batches = distributed.shard(dataset.indices(split)).split(batch_size)
-    for indices, logits in zip(batches, _logits(model, dataset, batches, num_points), strict=True):
+    for indices, logits in zip(batches, _logits(model, dataset, batches, num_points, curves), strict=True):
         labels = all_labels[indices]
         total += nn.functional.cross_entropy(logits, labels, reduction="sum").double()
         counts += confusion(labels, logits.argmax(dim=1), num_classes)
@@ -159,16 +172,22 @@ def predict(model: nn.Module, dataset: Dataset, split: str = "test", *, num_poin
 
 
 @torch.no_grad()
-def _logits(model: nn.Module, dataset: Dataset, batches: Sequence[Tensor], num_points: int | None) -> Iterator[Tensor]:
-    """Logits ``[n, C]`` of each batch of indices, on the CPU."""
+def _logits(
+    model: nn.Module, dataset: Dataset, batches: Sequence[Tensor], num_points: int | None, curves: Tensor | None = None
+) -> Iterator[Tensor]:
+    """Logits ``[n, C]`` of each batch of indices, on the CPU. The transforms are given if they are fixed."""
     device, training = next(model.parameters(), torch.empty(0)).device, model.training
     model.eval()
     try:
         for indices in batches:
-            shapes, _ = dataset.__getitems__(indices)
-            if num_points is not None:
-                shapes = shapes.subsample(num_points)
-            yield _checked(model(shapes.to(device)), dataset).cpu()
+            if curves is not None and isinstance(model, Classifier):
+                logits = model.head(curves[indices].to(model.layer.weight.dtype))
+            else:
+                shapes, _ = dataset.__getitems__(indices)
+                if num_points is not None:
+                    shapes = shapes.subsample(num_points)
+                logits = model(shapes.to(device))
+            yield _checked(logits, dataset).cpu()
     finally:
         model.train(training)
 
@@ -211,16 +230,17 @@ def _finished(model: nn.Module, dataset: Dataset, config: TrainingConfig, folder
 
 
 @torch.no_grad()
-def _fixed_transforms(model: nn.Module, dataset: Dataset, config: TrainingConfig) -> Tensor | None:
-    """``[B, ...]``: the transforms of all training shapes, if they are the same in every epoch and fit into memory."""
-    changing = config.num_points is not None or bool(config.augmentation)
-    if not isinstance(model, Classifier) or changing or model.layer.rotate_directions or distributed.world_size() > 1:
+def _fixed_transforms(model: nn.Module, dataset: Dataset, config: TrainingConfig, splits: Sequence[str]) -> Tensor | None:
+    """``[B, ...]``: the transforms of the shapes of some splits, if the layer is fixed and they fit into memory."""
+    if not isinstance(model, Classifier) or model.layer.rotate_directions or distributed.world_size() > 1:
+        return None
+    if config.num_points is not None or not splits:
         return None
     entries = len(dataset) * math.prod(model.layer.config.shape(model.layer.dim))
     if any(parameter.requires_grad for parameter in model.layer.parameters()) or entries > MOST_FIXED:
         return None
     curves: Tensor | None = None
-    for indices in dataset.indices("train").split(256):
+    for indices in torch.cat([dataset.indices(split) for split in splits]).split(256):
         found = model.layer(dataset.__getitems__(indices)[0].to(model.layer.weight.device))
         curves = found.new_empty(len(dataset), *found.shape[1:]) if curves is None else curves
         curves[indices] = found
