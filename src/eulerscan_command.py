@@ -27,7 +27,7 @@ def main() -> None:
 def _keep_memory() -> None:
     """Let glibc reuse what is freed.
 
-    By default it returns large blocks, and the next step of training gets them back page by page, in up to a fifth of its time.
+    By default it returns large blocks, and the next step of training gets them back page by page.
     """
     if sys.platform == "linux" and not any(name.startswith("MALLOC_") for name in os.environ):
         try:
