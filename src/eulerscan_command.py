@@ -29,7 +29,8 @@ def _keep_memory() -> None:
 
     By default it returns large blocks, and the next step of training gets them back page by page.
     """
-    if sys.platform == "linux" and not any(name.startswith("MALLOC_") for name in os.environ):
+    chosen = any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ)
+    if sys.platform == "linux" and not chosen:
         try:
             mallopt = ctypes.CDLL(None).mallopt
         except AttributeError:  # another C library

@@ -148,3 +148,12 @@ def test_blocks_need_a_column_without_gaps(scans):
     table.write_text("\n".join([*rows[:-1], "23,dog,"]))
     with pytest.raises(ValueError, match=r"column 'specimen' must have a block for every shape, got none for 23\.csv"):
         load_folder(folder, table=table, label="kind", strata="specimen")
+
+
+def test_a_file_that_cannot_be_read_needs_no_block(scans):
+    folder, table, rows = scans
+    (folder / "bad.csv").write_text("this is no table of points")
+    table.write_text("\n".join([*rows, "bad,dog,"]))
+    dataset, failures = load_folder(folder, table=table, label="kind", strata="specimen")
+    assert len(dataset.strata) == 24
+    assert [failure.path.name for failure in failures] == ["bad.csv"]

@@ -81,6 +81,21 @@ def test_gradcheck():
     assert torch.autograd.gradgradcheck(lambda *tensors: fused(*tensors, True), leaves)
 
 
+def test_images_that_were_computed_from_the_weights_are_differentiated_once():
+    images, weight, bias, _ = drawn((3, 2, 18, 18, 2), torch.float64)
+    found = []
+    for call in (fused, torch_itself):
+        leaf = weight.clone().requires_grad_()
+        result = call(call(images, leaf, bias, False), leaf, bias, True)
+        (first,) = torch.autograd.grad(result.square().sum(), leaf, create_graph=True)
+        (second,) = torch.autograd.grad(first.sum(), leaf, retain_graph=True)
+        many = torch.stack([torch.ones_like(result), result.detach()])
+        (batched,) = torch.autograd.grad(result, leaf, many, is_grads_batched=True)
+        found.append((first, second, batched))
+    for one, two in zip(*found, strict=True):
+        torch.testing.assert_close(one, two)
+
+
 @pytest.mark.parametrize("needs", [(True, False, False), (False, True, False), (False, False, True)])
 def test_only_the_gradients_that_are_needed(needs):
     *inputs, gradient = drawn((9, 2, 8, 8, 3), torch.float64)

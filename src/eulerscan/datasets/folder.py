@@ -121,12 +121,12 @@ def read_labeled(
     listing = list_shapes(folder, exclude=outside, only=only)
     class_of, failures = join_groups(listing, table, label)
     class_of = {name: class_of[name] for name in sorted(class_of, key=lambda name: (class_of[name], name))}
-    block_of = {}
-    if strata is not None and table is not None:
-        block_of = dict(zip(class_of, read_metadata(table).blocks(strata, list(class_of)), strict=True))
+    metadata = None if table is None or strata is None else read_metadata(table)
+    if metadata is not None and strata is not None:
+        metadata.column(strata, list(class_of))  # raises if there is none, before files are read
     shapes, names, unread = read_named(listing.folder, class_of, cache=cache, **options)
     classes, paths = [class_of[name] for name in names], [listing.folder / name for name in names]
-    blocks = None if strata is None else [block_of[name] for name in names]
+    blocks = None if metadata is None or strata is None else metadata.blocks(strata, names)
     return LabeledShapes(shapes, classes, paths, [*listing.path_failures, *failures, *unread], blocks)
 
 

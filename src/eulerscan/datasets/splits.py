@@ -24,7 +24,7 @@ def stratified(
         labels: Class of each shape, ``[B]``.
         strata: Block of each shape, such as the specimen of several scans (``groups`` in scikit-learn). Blocks are not divided,
             and the splits have the same share of the blocks of every class. A block of several classes counts for the one that
-            has the fewest blocks.
+            has the fewest blocks. Classes of fewer than four blocks leave no validation or test shapes.
         seed: Of the random choice.
         given: Splits that are known.
 

@@ -80,10 +80,11 @@ class PooledConvolution(torch.autograd.Function):
 def _gradients_in_torch(
     inputs: tuple[Tensor, Tensor, Tensor], relu: bool, gradient: Tensor, needs: tuple[bool, ...]
 ) -> tuple[Tensor | None, ...]:
-    needed = [tensor for tensor, need in zip(inputs, needs, strict=True) if need]
     create_graph = torch.is_grad_enabled()
     with torch.enable_grad():
-        found = iter(torch.autograd.grad(in_torch(*inputs, relu), needed, gradient, create_graph=create_graph))
+        images, weight, bias = (tensor.view_as(tensor) for tensor in inputs)  # one may have been computed from another
+        needed = [tensor for tensor, need in zip((images, weight, bias), needs, strict=True) if need]
+        found = iter(torch.autograd.grad(in_torch(images, weight, bias, relu), needed, gradient, create_graph=create_graph))
     return tuple(next(found) if need else None for need in needs)
 
 

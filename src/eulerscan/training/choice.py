@@ -60,7 +60,8 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
     Args:
         dataset: The shapes, with a training split.
         model: Options of the model that are not left to the data, such as ``num_directions``.
-        training: Options of the training. Those that differ from their defaults are kept.
+        training: Options of the training. Those that differ from their defaults are kept. So an augmentation that changes next
+            to nothing, such as ``Augmentation(jitter=1e-6)``, turns that of the networks off.
     """
     check_automatic(model)
     count = len(dataset.indices("train"))
