@@ -70,7 +70,7 @@ print(page(torch.rand(5, 2), name="five points").startswith("<!DOCTYPE html>"))
 
 
 def check_sources(sdist: Path, wheel: Path) -> None:
-    """The source distribution holds all that the tests need; the wheel holds the package and nothing else."""
+    """The source distribution holds all that the tests need; the wheel holds the package, its script, and nothing else."""
     with tarfile.open(sdist) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
@@ -80,7 +80,7 @@ def check_sources(sdist: Path, wheel: Path) -> None:
     assert not sorted(wanted - packed)
     with zipfile.ZipFile(wheel) as archive:
         tops = {name.partition("/")[0] for name in archive.namelist()}
-    assert tops == {"eulerscan", f"eulerscan-{es.__version__}.dist-info"}
+    assert tops == {"eulerscan", "eulerscan_command.py", f"eulerscan-{es.__version__}.dist-info"}
 
 
 def empty_environment(folder: Path) -> Path:
