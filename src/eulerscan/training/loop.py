@@ -193,7 +193,7 @@ def _logits(
 
 
 def _train_members(model: Ensemble, dataset: Dataset, config: TrainingConfig, folder: Path | None, progress: bool) -> Trained:
-    """Train each member of an ensemble, in a folder of its own. The history is a single epoch."""
+    """Train each member of an ensemble, in a folder of its own. The history is one epoch with the mean of their losses."""
     histories = []
     for number, member in enumerate(model.members):
         place = None if folder is None else folder / MEMBERS / str(number)
@@ -201,7 +201,7 @@ def _train_members(model: Ensemble, dataset: Dataset, config: TrainingConfig, fo
             place.mkdir(parents=True, exist_ok=True)
         histories.append(train(member, dataset, config, place, progress=progress).history)
     seconds = sum(epoch["seconds"] for history in histories for epoch in history)
-    return _finished(model, dataset, config, folder, seconds)
+    return _finished(model, dataset, config, folder, float(np.mean([history[-1]["loss"] for history in histories])), seconds)
 
 
 def _fit(model: ECTSVM, dataset: Dataset, config: TrainingConfig, folder: Path | None) -> Trained:
@@ -212,13 +212,17 @@ def _fit(model: ECTSVM, dataset: Dataset, config: TrainingConfig, folder: Path |
         shapes = shapes.subsample(config.num_points)
     with seeded(config.seed, 1, DROPOUT):  # for rotate_directions
         model.fit(shapes.to(model.layer.weight.device), labels, balanced=config.balance != "none")
-    return _finished(model, dataset, config, folder, time.perf_counter() - begin)
+    seconds = time.perf_counter() - begin
+    return _finished(
+        model, dataset, config, folder, evaluate(model, dataset, "train", num_points=config.num_points).loss, seconds
+    )
 
 
-def _finished(model: nn.Module, dataset: Dataset, config: TrainingConfig, folder: Path | None, seconds: float) -> Trained:
+def _finished(
+    model: nn.Module, dataset: Dataset, config: TrainingConfig, folder: Path | None, loss: float, seconds: float
+) -> Trained:
     """The single epoch of a model that is fitted at once, which is kept."""
-    fitted = evaluate(model, dataset, "train", num_points=config.num_points)
-    record: Epoch = {"epoch": 1, "loss": fitted.loss, "seconds": seconds}
+    record: Epoch = {"epoch": 1, "loss": loss, "seconds": seconds}
     if len(dataset.splits.get("val", ())):
         record |= evaluate(model, dataset, "val", num_points=config.num_points).summary("val_")
     if folder is not None and distributed.is_first():
