@@ -25,7 +25,7 @@ import torch
 
 from eulerscan import datasets
 from eulerscan.datasets.splits import stratified
-from eulerscan.training import ModelConfig, TrainingConfig, evaluate, train
+from eulerscan.training import ModelConfig, RunConfig, TrainingConfig, evaluate, train
 from eulerscan.training.choice import Candidate, candidates, choose, majority
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -81,12 +81,13 @@ def default(name: str, split: int, dataset: datasets.Dataset) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         choice = choose(Path(folder) / "run", dataset, source, tried)
         result = json.loads((Path(folder) / "run" / "result.json").read_text(encoding="utf-8"))
+        network = RunConfig.read(Path(folder) / "candidates" / f"run-{tried[-1].name}" / "config.json")
     return {
         "data": name,
         "split": split,
         "model": "default",
         "kept": choice.kept,
-        "augmentation": str(tried[-1].training.augmentation),
+        "augmentation": str(network.training.augmentation),
         "test_accuracy": round(result["test_accuracy"], 3),
         "candidates": {key: {part: round(score, 3) for part, score in scores.items()} for key, scores in choice.scores.items()},
         "seconds": time.perf_counter() - begin,

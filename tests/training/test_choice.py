@@ -11,11 +11,21 @@ import torch
 import eulerscan as es
 from eulerscan.datasets import load
 from eulerscan.datasets.source import split_source
-from eulerscan.datasets.splits import fold
+from eulerscan.datasets.splits import fold, stratified
 from eulerscan.nn.models import ECTSVM, Ensemble
 from eulerscan.nn.models.ensemble import Calibration, calibrate
 from eulerscan.training import Augmentation, ModelConfig, RunConfig, TrainingConfig, loop, train
-from eulerscan.training.choice import AUGMENTATION, Candidate, _decide, auto, candidates, choose, majority
+from eulerscan.training.choice import (
+    ANY_ORIENTATION,
+    AUGMENTATION,
+    Candidate,
+    _decide,
+    _oriented,
+    auto,
+    candidates,
+    choose,
+    majority,
+)
 from eulerscan.training.config import EnsembleConfig
 from eulerscan.training.runs import load_run, start
 
@@ -68,9 +78,70 @@ def test_every_candidate_is_a_run_and_its_scores_are_listed(clouds, tmp_path):
     assert json.loads((tmp_path / "seed-3" / "choice.json").read_text()) == choice._asdict()
     for candidate in small(clouds):
         model, config = load_run(tmp_path / "candidates" / f"seed-3-{candidate.name}")
-        assert config == RunConfig.of(clouds, SOURCE, candidate.model, candidate.training)
+        training = candidate.training
+        if not candidate.name.startswith("svm"):  # surfaces have any orientation, and the SVM on spectra is ahead
+            training = replace(training, augmentation=ANY_ORIENTATION)
+        assert config == RunConfig.of(clouds, SOURCE, candidate.model, training)
         for split, name in (("val", "validation"), ("test", "test")):
             assert 100 * loop.evaluate(model, clouds, split).accuracy == pytest.approx(choice.scores[candidate.name][name])
+
+
+def bars(angles):
+    """Bars at these angles in degrees in the plane: of one class thinner, of the other thicker, alternating."""
+    turns = es.rotations.in_plane(torch.deg2rad(torch.as_tensor(angles, dtype=torch.float32)))
+    corners = torch.tensor([[-1.0, -1], [1, -1], [1, 1], [-1, 1]])
+    labels = torch.arange(len(turns)) % 2
+    height = torch.where(labels == 0, 0.3, 0.34) + 0.02 * torch.rand(len(turns), generator=torch.Generator().manual_seed(0))
+    outlines = [
+        es.convert.from_outline((corners * torch.tensor([1.0, h])) @ turn.T) for turn, h in zip(turns, height, strict=True)
+    ]
+    return es.collate(outlines), labels
+
+
+def collection(shapes, labels):
+    return es.datasets.Dataset("bars", shapes, labels, ("first", "second"), stratified(labels, seed=0))
+
+
+def test_networks_see_any_orientation_where_that_says_nothing_of_the_class(tmp_path):
+    angles = 360 * torch.rand(80, generator=torch.Generator().manual_seed(1))
+    turned = collection(*bars(angles))  # thinner or thicker, at any angle
+    shapes = bars(angles % 40 + 90 * (torch.arange(80) // 2 % 2))[0]
+    upright = collection(shapes, torch.arange(80) // 2 % 2)  # lying or standing
+    for name, data, wanted in (("turned", turned, ANY_ORIENTATION), ("upright", upright, AUGMENTATION)):
+        choice = choose(tmp_path / name / "seed-3", data, {"name": name, "options": {}}, small(data))
+        ahead = choice.scores["svm-spectrum"]["validation"] > choice.scores["svm"]["validation"]
+        assert ahead == (wanted == ANY_ORIENTATION)
+        for network in ("curves", "curves-invariant"):
+            config = RunConfig.read(tmp_path / name / "candidates" / f"seed-3-{network}" / "config.json")
+            assert config.training.augmentation == wanted
+        assert RunConfig.read(tmp_path / name / "seed-3" / "config.json").training.augmentation == wanted
+        assert any("ignores orientation" in reason for reason in choice.reasons) == ahead
+    own = replace(turned, name="own")
+    tried = candidates(own, ModelConfig(num_directions=8), TrainingConfig(epochs=1, augmentation=Augmentation(jitter=0.1)))
+    choose(tmp_path / "own" / "seed-3", own, {"name": "own", "options": {}}, tried)
+    config = RunConfig.read(tmp_path / "own" / "candidates" / "seed-3-curves" / "config.json")
+    assert config.training.augmentation == Augmentation(jitter=0.1)  # what was given stays
+
+
+def test_orientation_is_decided_by_the_svms_alone():
+    labels = torch.tensor([0, 1, 0, 1])
+
+    def logits(*right):
+        return torch.nn.functional.one_hot(torch.where(torch.tensor(right), labels, 1 - labels)).float()
+
+    network, svm = (
+        Candidate("any", ModelConfig(model=m), TrainingConfig(augmentation=AUGMENTATION)) for m in ("curves", "svm")
+    )
+    half, most, all_right = logits(True, True, False, False), logits(True, True, True, False), logits(True, True, True, True)
+    for found, wanted in (
+        ({}, AUGMENTATION),
+        ({"svm": half, "svm-derivative": half, "svm-spectrum": most}, ANY_ORIENTATION),
+        ({"svm": half, "svm-derivative": most, "svm-spectrum": most}, AUGMENTATION),
+        ({"svm": half, "svm-spectrum": most, "svm-joint": all_right, "curves": all_right}, ANY_ORIENTATION),
+        ({"svm": most, "svm-joint": all_right}, AUGMENTATION),
+    ):
+        assert _oriented(network, found, labels).training.augmentation == wanted
+        assert _oriented(svm, found, labels) == svm
 
 
 def test_an_ensemble_is_a_run_whose_members_are_trained_again(clouds, tmp_path):
@@ -210,6 +281,18 @@ def test_the_choice_is_kept_when_resumed_on_a_processor_that_rounds_otherwise(cl
     monkeypatch.setattr("eulerscan.training.runs.train", None)  # nothing is trained again
     assert choose(tmp_path / "seed-3", clouds, SOURCE, tried, resume=True).kept == "ensemble"
     assert (tmp_path / "seed-3" / "config.json").read_bytes() == config
+
+
+def test_orientation_is_kept_when_resumed_on_a_processor_that_rounds_otherwise(clouds, tmp_path, monkeypatch):
+    tried = [candidate for candidate in small(clouds) if candidate.name in ("svm", "svm-spectrum", "curves")]
+    choice = choose(tmp_path / "seed-3", clouds, SOURCE, tried)
+    place = tmp_path / "candidates" / "seed-3-curves" / "config.json"
+    config = place.read_bytes()
+    assert RunConfig.read(place).training.augmentation == ANY_ORIENTATION
+    monkeypatch.setattr("eulerscan.training.choice._oriented", lambda candidate, *_: candidate)
+    monkeypatch.setattr("eulerscan.training.runs.train", None)  # nothing is trained again
+    assert choose(tmp_path / "seed-3", clouds, SOURCE, tried, resume=True) == choice
+    assert place.read_bytes() == config
 
 
 def test_overwriting_does_not_keep_the_epochs_of_another_budget(clouds, tmp_path):

@@ -30,6 +30,7 @@ from .runs import check_folder, load_run, save_run, start
 LARGEST_SVM = 8000  # training shapes; time and memory of an SVM grow with their square
 STEPS = 2000  # of a network, roughly
 AUGMENTATION = Augmentation(rotate=10.0, squeeze=0.1, jitter=0.005)  # of networks, small enough to keep most classes
+ANY_ORIENTATION = Augmentation(tumble=True, squeeze=0.1, jitter=0.005)  # where orientation says nothing of the class
 MOST_AUGMENTED = 6e7  # vertices in all epochs, whose transforms take a minute; else transforms are computed once
 FEWEST = 0.2  # of its epochs: a network that a budget gives less would only disturb the ensemble
 ENSEMBLE = "ensemble"  # of all candidates
@@ -56,6 +57,7 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
 
     Grid, batch size, number of epochs and the rest follow from dimension, kind and number of shapes. Networks see shapes
     rotated, squeezed and jittered a little, unless these are so large that new transforms in every epoch would take minutes.
+    :func:`choose` and :func:`auto` rotate them at random instead where orientation says nothing of the class, as the SVMs tell.
 
     Args:
         dataset: The shapes, with a training split.
@@ -145,6 +147,7 @@ def choose(
         on_epoch: Called after each epoch of a network, with the folder of its run. SVMs and ensembles have none.
     """
     _check_validation(dataset)
+    labels, strata = _validation(dataset)
     if distributed.is_first():
         check_folder(folder, resume=resume, overwrite=overwrite)
     end = None if budget is None else time.monotonic() + budget
@@ -152,11 +155,11 @@ def choose(
     trained: list[Candidate] = []
     logits: dict[str, dict[str, Tensor]] = {"val": {}, "test": {}}
     for number, candidate in enumerate(tried):
-        place = _place(folder, candidate.name)
+        candidate, place = _oriented(candidate, logits["val"], labels), _place(folder, candidate.name)
         if not overwrite and (place / "config.json").exists():
-            if _is_network(candidate) and (resume or end is not None):  # with the epochs that a budget allowed
-                epochs = RunConfig.read(place / "config.json").training.epochs
-                candidate = _with_epochs(candidate, min(epochs, candidate.training.epochs))
+            if _is_network(candidate):
+                made = RunConfig.read(place / "config.json").training
+                candidate = _as_made(candidate, made, budget=resume or end is not None)
         elif is_made and trained:
             continue
         elif end is not None and _is_network(candidate):
@@ -175,7 +178,7 @@ def choose(
         for split, found in logits.items():
             found[candidate.name] = predict(model, dataset, split, num_points=candidate.training.num_points)
         trained.append(candidate)
-    kept = _decide(trained, logits, *_validation(dataset))
+    kept = _decide(trained, logits, labels, strata)
     if is_made:
         kept = _made(folder, trained) or kept
     scores = {
@@ -223,12 +226,16 @@ def auto(
     _check_validation(dataset)
     if folder is not None:
         check_folder(Path(folder))
-    tried, logits = candidates(dataset, model, training), {}
-    for candidate in tried:
+    labels, strata = _validation(dataset)
+    trained: list[Candidate] = []
+    logits: dict[str, Tensor] = {}
+    for candidate in candidates(dataset, model, training):
+        candidate = _oriented(candidate, logits, labels)
         made = _built(candidate, dataset)
         train(made, dataset, candidate.training, progress=progress)
         logits[candidate.name] = predict(made, dataset, "val", num_points=candidate.training.num_points)
-    kept = _decide(tried, {"val": logits}, *_validation(dataset))
+        trained.append(candidate)
+    kept = _decide(trained, {"val": logits}, labels, strata)
     final = _built(kept, dataset)
     whole = split_source(dataset, {"options": {}, "refit": True}) if _refits(kept.training) else dataset
     train(final, whole, kept.training, progress=progress)
@@ -242,6 +249,34 @@ def _validation(dataset: Dataset) -> tuple[Tensor, list[str] | None]:
     """Labels and blocks of the validation split."""
     indices = dataset.indices("val")
     return dataset.labels[indices].cpu(), [dataset.strata[i] for i in indices.tolist()] if dataset.strata else None
+
+
+def _oriented(candidate: Candidate, logits: dict[str, Tensor], labels: Tensor) -> Candidate:
+    """The candidate, which sees shapes in any orientation if it is a network and orientation says nothing of the class.
+
+    That is where the SVM on spectra, which rotations do not change, is better on validation than those that see directions.
+
+    Args:
+        candidate: The next one.
+        logits: Of those before it, on the validation split.
+        labels: Of the validation split.
+    """
+    if candidate.training.augmentation != AUGMENTATION or not _is_network(candidate) or "svm-spectrum" not in logits:
+        return candidate
+    right = {name: int((found.argmax(dim=1) == labels).sum()) for name, found in logits.items()}
+    if right["svm-spectrum"] <= max(right[name] for name in ("svm", "svm-derivative") if name in right):
+        return candidate
+    return candidate._replace(training=replace(candidate.training, augmentation=ANY_ORIENTATION))
+
+
+def _as_made(candidate: Candidate, made: TrainingConfig, *, budget: bool) -> Candidate:
+    """The candidate as an earlier run has it, in what the processor or the time decided, not the options."""
+    training = candidate.training
+    if {training.augmentation, made.augmentation} == {AUGMENTATION, ANY_ORIENTATION}:
+        training = replace(training, augmentation=made.augmentation)
+    if budget:  # with the epochs that it allowed
+        training = replace(training, epochs=min(made.epochs, training.epochs))
+    return candidate._replace(training=training)
 
 
 def _decide(
@@ -274,7 +309,8 @@ def _decide(
 
 
 def _ensemble(model: EnsembleConfig, trained: list[Candidate]) -> Candidate:
-    shortest = min((candidate.training for candidate in trained), key=lambda training: training.epochs)
+    networks = [candidate for candidate in trained if _is_network(candidate)]
+    shortest = min((candidate.training for candidate in networks or trained), key=lambda training: training.epochs)
     return Candidate(ENSEMBLE, model, shortest)
 
 
@@ -356,7 +392,10 @@ def _reasons(dataset: Dataset, kept: Candidate, scores: dict[str, dict[str, floa
         count, training = len(dataset.indices("train")), kept.training
         reasons.append(f"{training.epochs} epochs of batches of {training.batch_size}, since {count} shapes are for training")
         if training.augmentation:
-            reasons.append(f"networks saw shapes that were changed at random in each epoch ({training.augmentation})")
+            why = (
+                ", since svm-spectrum, which ignores orientation, is ahead" if training.augmentation == ANY_ORIENTATION else ""
+            )
+            reasons.append(f"networks saw shapes that were changed at random in each epoch ({training.augmentation}){why}")
     if _refits(kept.training):
         reasons.append("then trained again on training and validation shapes together")
     return reasons
