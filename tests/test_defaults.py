@@ -137,7 +137,7 @@ def test_models_of_a_preset_and_of_the_command_line_have_the_same_layer():
             assert (made.config.num_directions, made.config.num_thresholds) == (size.num_directions, size.num_thresholds)
             assert made.config.scale == scale_of_step(size.num_thresholds, 1.1)
         config = ModelConfig(name).build(2, 3).layer.config
-        num_directions = 33 if name == "harmonics" else 16  # by its degree
+        num_directions = 34 if name == "harmonics" else 16  # by its degree
         assert (config.num_directions, config.num_thresholds, config.variant) == (num_directions, 16, "ect")
         assert ModelConfig(name, max_dim=1).build(2, 3).layer.config.variant == "channels"
 

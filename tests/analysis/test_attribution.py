@@ -7,10 +7,12 @@ import torch
 from torch import nn
 
 import eulerscan as es
+from eulerscan import rotations
 from eulerscan.analysis import attribute
 from eulerscan.nn.frames import FrameAveraging
 from eulerscan.nn.models import Ensemble
 from eulerscan.testing import known_shapes
+from eulerscan.training import ModelConfig
 
 
 def shapes(dtype=torch.float64) -> es.Complex:
@@ -156,6 +158,14 @@ def test_targets_are_checked(target, error):
 def test_a_model_that_changes_coordinates_before_its_layer_is_named(method):
     with pytest.raises(ValueError, match="FrameAveraging, which changes them"):
         attribute(FrameAveraging(linear()), shapes(), 0, method=method)
+
+
+def test_attribution_of_harmonics_does_not_depend_on_the_rotation_of_a_shape(generator):
+    model = ModelConfig("harmonics", num_thresholds=12, degree=3).build(3, 2)
+    batch, found = shapes(torch.float32), []
+    for rotation in rotations.random(2, 3, generator).float():
+        found.append(attribute(model, batch.with_points(batch.points @ rotation.T), 0).scores)
+    torch.testing.assert_close(*found, rtol=1e-3, atol=1e-3 * float(found[0].max()))
 
 
 def test_a_model_that_uses_coordinates_past_its_layer_is_named():

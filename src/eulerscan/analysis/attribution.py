@@ -17,7 +17,7 @@ from ..complexes.normalize import divided
 from ..functional import ect
 from ..kernels import operation
 from ..nn import ECTLayer
-from ..nn.models import Ensemble
+from ..nn.models import Classifier, Ensemble
 from ..variants import derivative
 
 Method = Literal["gradient", "integrated_gradients", "additive"]
@@ -30,7 +30,7 @@ class Attribution:
     """A number for every vertex.
 
     Attributes:
-        shapes: The shapes, as the layer normalizes them.
+        shapes: The shapes, as the model rotates and the layer normalizes them.
         scores: ``[V]``, in the order of ``shapes.points``.
         outputs: ``[B]``, the output of the model that was attributed.
         baselines: ``[B]``, the output that no vertex accounts for: for integrated gradients that of the shape shrunk to a
@@ -99,7 +99,7 @@ def attribute(
             f"scale of the layer must be finite for method={method!r}: at scale=inf every gradient in the coordinates is zero. "
             "Use method='additive' for linear heads, or a layer with a finite scale."
         )
-    given = as_complex(shapes)
+    given = model.oriented(shapes) if isinstance(model, Classifier) else as_complex(shapes)
     complex = given.to(layer.weight.device, torch.promote_types(given.points.dtype, layer.dtype))
     complex = complex.normalized(layer.config.normalize).to(dtype=layer.dtype)
     problem = _Problem(model, layer, given, complex, target)

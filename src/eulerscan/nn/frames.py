@@ -46,7 +46,7 @@ class FrameAveraging(nn.Module):
             signs = signs[torch.randint(len(signs), (1, complex.num_complexes))]
         else:
             signs = signs[:, None].expand(-1, complex.num_complexes, -1)
-        results = [self.model(_rotated(complex, axes * sign[:, None, :])) for sign in signs]
+        results = [self.model(along_axes(complex, axes * sign[:, None, :])) for sign in signs]
         return torch.stack(results).mean(dim=0)
 
 
@@ -62,8 +62,8 @@ def principal_frames(complex: Complex) -> Tensor:
     return torch.cat([axes[:, :, :1] * signs[:, None, None], axes[:, :, 1:]], dim=2)
 
 
-def _rotated(complex: Complex, axes: Tensor) -> Complex:
-    """Coordinates along the axes ``[B, dim, dim]`` of each complex."""
-    points = complex.points
+def along_axes(complex: Complex, axes: Tensor) -> Complex:
+    """The coordinates along the axes of each complex, the columns of ``[B, dim, dim]``, at least in float32."""
+    points = complex.points.to(torch.promote_types(complex.points.dtype, torch.float32))
     # Not a matrix product, which would round under autocast, and to TF32 on a GPU.
     return complex.with_points((points.unsqueeze(2) * axes.to(points)[complex.batch]).sum(dim=1))

@@ -245,7 +245,7 @@ def _fixed_transforms(model: nn.Module, dataset: Dataset, config: TrainingConfig
         return None
     curves: Tensor | None = None
     for indices in torch.cat([dataset.indices(split) for split in splits]).split(256):
-        found = model.layer(dataset.__getitems__(indices)[0].to(model.layer.weight.device))
+        found = model.layer(model.oriented(dataset.__getitems__(indices)[0].to(model.layer.weight.device)))
         curves = found.new_empty(len(dataset), *found.shape[1:]) if curves is None else curves
         curves[indices] = found
     return curves

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from torch import Tensor, nn
 
 from ..._validation import check_choice
-from ...complexes import Shape
+from ...complexes import Complex, Shape, as_complex
 from ..layers import ECTLayer
 
 
@@ -74,6 +74,10 @@ class Classifier(nn.Module):
 
     def forward(self, shape: Shape) -> Tensor:
         """Logits ``[B, num_classes]`` of a :class:`Complex` or anything :func:`as_complex` understands."""
-        curves = self.layer(shape).to(self.layer.weight.dtype)  # at least float32, and the head may have less
+        curves = self.layer(self.oriented(shape)).to(self.layer.weight.dtype)  # at least float32, and the head may have less
         logits: Tensor = self.head(curves)
         return logits
+
+    def oriented(self, shape: Shape) -> Complex:
+        """The shapes as the layer gets them: as they are, unless the model rotates them first."""
+        return as_complex(shape)

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from ...complexes import Complex, Shape, as_complex
 from ...directions import quadrature
 from ...harmonics import GUARD, degrees, harmonics, projection
+from ..frames import along_axes, principal_frames
 from ..heads import check_sizes, halved, linear_blocks
 from ..layers import ECTLayer
 from .classifier import Classifier
@@ -29,10 +31,12 @@ class ECTHarmonics(Classifier):
     all orders of a degree alike, and products of channels are taken in each direction. So everything rotates with the shape, up
     to the norms of the coefficients of each degree, which stay. Fully connected layers classify these.
 
-    What lies beyond the degree of the quadrature breaks the invariance. So the layer must have more directions than its
-    degree needs (:meth:`initial_directions`) and a soft scale (:func:`~eulerscan.grid.soft_scale`). Logits of point clouds then
-    change by less than a thousandth. Meshes and graphs need a larger guard: where the highest vertex of a simplex changes, even
-    a soft transform has a kink. Center the shapes, such as by ``normalize="unit_ball"``. Mirror images have the same logits.
+    What lies beyond the degree of the quadrature is not invariant by itself. So shapes are rotated to their principal axes, and
+    the directions of :meth:`initial_directions` are the same for either sign of an axis. Logits then change by rounding only,
+    unless two axes have the same variance, as those of a vase. There they hardly change if the layer has more directions than
+    its degree needs and a soft scale (:func:`~eulerscan.grid.soft_scale`): those of clouds by less than a thousandth, those of
+    meshes and graphs, which have kinks where the highest vertex of a simplex changes, by half a percent. Center the shapes,
+    such as by ``normalize="unit_ball"``. Mirror images have the same logits.
 
     Args:
         layer: The transform, in the fixed directions of a :func:`~eulerscan.directions.quadrature`.
@@ -75,15 +79,21 @@ class ECTHarmonics(Classifier):
         classify = [nn.Dropout(dropout), *linear_blocks(sizes, dropout, batch_norm=True), nn.Linear(sizes[-1], num_classes)]
         super().__init__(layer, nn.Sequential(*blocks, Norms(degree, dim), *classify))
 
+    def oriented(self, shape: Shape) -> Complex:
+        """The shapes, rotated to their principal axes."""
+        complex = as_complex(shape)
+        return along_axes(complex, principal_frames(complex))
+
     @staticmethod
     def initial_directions(dim: int, degree: int = 6, guard: int = GUARD) -> Tensor:
-        """Directions ``[T, dim]`` for the layer: the quadrature of degree ``2 * degree + guard``.
+        """Directions ``[T, dim]`` for the layer: the quadrature of degree ``2 * degree + guard``, or one more if that is even.
 
-        The guard is for harmonics of the transform beyond the degree of the network.
+        The guard is for harmonics of the transform beyond the degree of the network. A quadrature of odd degree is the same for
+        either sign of the principal axes.
         """
         if isinstance(degree, int) and degree > LARGEST_DEGREE:
             raise ValueError(f"degree must be at most {LARGEST_DEGREE}, got {degree}.")
-        return quadrature(2 * degree + guard, dim, dtype=torch.float64).directions
+        return quadrature((2 * degree + guard) | 1, dim, dtype=torch.float64).directions
 
 
 class Coefficients(nn.Module):
