@@ -31,10 +31,10 @@ from torch import Tensor, nn
 
 import eulerscan as es
 from eulerscan import __version__, rotations
+from eulerscan.complexes.principal_axes import principal_frames
 from eulerscan.datasets import Dataset, load
 from eulerscan.harmonics import degrees, harmonics
 from eulerscan.nn import FrameAveraging
-from eulerscan.nn.frames import principal_frames
 from eulerscan.nn.heads import linear_blocks
 from eulerscan.nn.models import ECTCurves, ECTHarmonics
 from eulerscan.nn.models.harmonics import DegreeConvolution, DegreeNorm, Norms, Product

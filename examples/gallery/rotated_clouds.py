@@ -4,7 +4,7 @@ Classify rotated point clouds
 
 Scans come in any orientation. A network that sees the transform as an image learns the orientation along with the shape.
 :class:`~eulerscan.nn.models.ECTCurves` pools over directions, so that the rotation of a cloud hardly matters, and
-:class:`~eulerscan.nn.models.ECTHarmonics` is invariant up to the error of a quadrature.
+:class:`~eulerscan.nn.models.ECTHarmonics` is invariant up to rounding.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """Models that rotations of a shape do not matter to: harmonics, frames, rotated directions."""
 
+import math
+
 import pytest
 import torch
 
 import eulerscan as es
 from eulerscan import rotations
+from eulerscan.complexes.principal_axes import second_moments
 from eulerscan.datasets import Dataset, load
 from eulerscan.directions import quadrature
 from eulerscan.harmonics import coefficients, harmonics
@@ -60,8 +63,51 @@ def test_logits_of_meshes_do_not_change_under_rotation(dim, generator):
     made = trained(harmonic(dim, degree=4), shapes := surfaces() if dim == 3 else outlines())
     assert_rotation_invariant(made, shapes, tolerance=1e-4, generator=generator)
     assert made(shapes).std(dim=0).max() > 0.1
-    far = shapes.with_points(shapes.points.double() + 1e4)
-    torch.testing.assert_close(made(far), made(shapes), rtol=1e-3, atol=1e-3)
+
+
+def test_harmonics_of_shapes_far_away_are_the_same():
+    """Coordinates are whole numbers, which float32 has exactly."""
+    model = harmonic().eval()
+    shapes = surfaces()
+    shapes = shapes.with_points((1000 * shapes.points).round())
+    for offset in (1e4, 1e6):
+        torch.testing.assert_close(model(shapes.with_points(shapes.points + offset)), model(shapes), rtol=1e-5, atol=1e-5)
+
+
+def test_harmonics_and_frames_do_not_depend_on_the_mesh():
+    """Triangles that are divided at their centers, which changes no curve."""
+    shapes = surfaces().to(dtype=torch.float64)
+    triangles = shapes.simplices[1]
+    shapes = es.Complex(shapes.points, [triangles], batch=shapes.batch)
+    chosen, centers = triangles[:, ::5], shapes.points[triangles[:, ::5]].mean(dim=0)
+    apex = len(shapes.points) + torch.arange(len(centers))
+    kept = triangles[:, torch.arange(triangles.shape[1]) % 5 != 0]
+    parts = [torch.stack([chosen[i], chosen[j], apex]) for i, j in ((0, 1), (1, 2), (2, 0))]
+    points, batch = torch.cat([shapes.points, centers]), torch.cat([shapes.batch, shapes.batch[chosen[0]]])
+    finer = es.Complex(points, [torch.cat([kept, *parts], dim=1)], batch=batch)
+    torch.testing.assert_close(second_moments(finer), second_moments(shapes))
+    model = harmonic().eval().double()
+    torch.testing.assert_close(model(finer.closure()), model(shapes.closure()), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["clouds", "surfaces"])
+def test_gradients_in_the_points_are_exact(form):
+    """The axes move with the points."""
+    shapes = es.as_complex(clouds(2, num_points=5)) if form == "clouds" else surfaces()[:1]
+    layer = es.ECTLayer(3, num_thresholds=4, directions=quadrature(5).directions, learn_directions=False, scale=4.0)
+    model = ECTHarmonics(layer, 2, degree=2, channels=(3,), hidden=(4,)).double().eval()
+    shapes = shapes.to(dtype=torch.float64)
+    chosen = torch.randperm(len(shapes.points), generator=torch.Generator().manual_seed(0))[:4]
+    moved = shapes.points[chosen].requires_grad_()
+    assert torch.autograd.gradcheck(lambda p: model(shapes.with_points(shapes.points.index_put((chosen,), p))), moved)
+
+
+def test_nan_in_a_shape_does_not_reach_the_others():
+    shapes = es.as_complex(clouds(3))
+    points = shapes.points.index_put((torch.tensor([50]), torch.tensor([1])), torch.tensor(math.nan))
+    for model in (harmonic().eval(), FrameAveraging(es.ECTLayer(3)).eval()):
+        found = model(shapes.with_points(points)).flatten(1)
+        assert found.isnan().any(dim=1).tolist() == [False, True, False]
 
 
 def test_directions_of_harmonics_are_the_same_for_either_sign_of_an_axis():
@@ -73,11 +119,13 @@ def test_directions_of_harmonics_are_the_same_for_either_sign_of_an_axis():
 
 
 def test_meshes_without_principal_axes_need_more_directions():
-    """All variances are equal, so the axes are arbitrary."""
-    shapes = surfaces()
-    parts = [shapes.select([i]) for i in range(len(shapes))]
-    axes = [torch.linalg.svd(part.points - part.points.mean(dim=0), full_matrices=False) for part in parts]
-    shapes = es.collate([part.with_points(u) for part, (u, _, _) in zip(parts, axes, strict=True)])
+    """All second moments are equal, so the axes are arbitrary."""
+    shapes = surfaces().to(dtype=torch.float64)
+    for _ in range(50):
+        squares, axes = torch.linalg.eigh(second_moments(shapes))
+        root = axes @ torch.diag_embed(squares.rsqrt()) @ axes.mT
+        shapes = shapes.with_points((shapes.points[:, None] @ root[shapes.batch])[:, 0]).normalized("unit_ball")
+    shapes = shapes.to(dtype=torch.float32)
 
     def change(guard):
         directions = ECTHarmonics.initial_directions(3, 4, guard)

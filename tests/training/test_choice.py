@@ -20,7 +20,7 @@ from eulerscan.training.choice import (
     AUGMENTATION,
     Candidate,
     _decide,
-    _oriented,
+    _is_orientation_free,
     auto,
     candidates,
     choose,
@@ -44,31 +44,31 @@ def small(dataset):
 
 def test_candidates_follow_from_the_data_and_keep_what_is_given(clouds, monkeypatch):
     found = small(clouds)
-    assert [name for name, _, _ in found] == ["svm", "svm-derivative", "svm-spectrum", "curves", "curves-invariant"]
-    assert all((model.num_directions, model.num_thresholds) == (8, 16) for _, model, _ in found)
-    assert all((training.epochs, training.seed, training.batch_size) == (2, 3, 16) for _, _, training in found)
-    assert {model.divide_by for _, model, _ in found} == {None}
-    assert {training.augmentation for _, _, training in found} == {AUGMENTATION}
+    assert [name for name, *_ in found] == ["svm", "svm-derivative", "svm-spectrum", "curves", "curves-invariant"]
+    assert all((model.num_directions, model.num_thresholds) == (8, 16) for _, model, *_ in found)
+    assert all((training.epochs, training.seed, training.batch_size) == (2, 3, 16) for _, _, training, _ in found)
+    assert {model.divide_by for _, model, *_ in found} == {None}
+    assert {training.augmentation for _, _, training, _ in found} == {AUGMENTATION}
     vertices = int(clouds.shapes.offsets[0].diff()[clouds.indices("train")].sum())
     for most, augmentation in ((2 * vertices, AUGMENTATION), (2 * vertices - 1, Augmentation())):  # of two epochs
         monkeypatch.setattr("eulerscan.training.choice.MOST_AUGMENTED", most)
-        assert {training.augmentation for _, _, training in small(clouds)} == {augmentation}
+        assert {training.augmentation for _, _, training, _ in small(clouds)} == {augmentation}
     own = Augmentation(jitter=0.1)
-    assert {training.augmentation for _, _, training in candidates(clouds, None, TrainingConfig(augmentation=own))} == {own}
+    assert {training.augmentation for _, _, training, _ in candidates(clouds, None, TrainingConfig(augmentation=own))} == {own}
     letters = candidates(replace(clouds, shapes=clouds.shapes.with_points(clouds.shapes.points)))
     assert letters[0].model.num_directions == 64
     flat = clouds.shapes.select(torch.arange(len(clouds)))
     plane = replace(clouds, shapes=type(flat)(flat.points[:, :2], batch=flat.batch))
     names = ["svm", "svm-derivative", "svm-spectrum", "curves", "curves-invariant"]
-    assert [name for name, _, _ in candidates(plane)] == names
+    assert [name for name, *_ in candidates(plane)] == names
     outlines = es.collate([es.convert.from_outline(points) for points in flat.points[:, :2].view(len(clouds), -1, 2)])
     names.insert(3, "svm-joint")
-    assert [name for name, _, _ in candidates(replace(clouds, shapes=outlines))] == names
+    assert [name for name, *_ in candidates(replace(clouds, shapes=outlines))] == names
     others = ({"derivative": True}, {"max_dim": 1}, {"random_directions": True}, {"rotate_directions": True}, {"cost": 3.0})
     for given in (ModelConfig(**options) for options in others):
         found = candidates(replace(clouds, shapes=outlines), given)
-        assert ("svm-joint" in [name for name, _, _ in found]) == (given.cost is not None)
-        for _, model, _ in found:
+        assert ("svm-joint" in [name for name, *_ in found]) == (given.cost is not None)
+        for _, model, *_ in found:
             model.build(2, 4)
 
 
@@ -78,10 +78,7 @@ def test_every_candidate_is_a_run_and_its_scores_are_listed(clouds, tmp_path):
     assert json.loads((tmp_path / "seed-3" / "choice.json").read_text()) == choice._asdict()
     for candidate in small(clouds):
         model, config = load_run(tmp_path / "candidates" / f"seed-3-{candidate.name}")
-        training = candidate.training
-        if not candidate.name.startswith("svm"):  # surfaces have any orientation, and the SVM on spectra is ahead
-            training = replace(training, augmentation=ANY_ORIENTATION)
-        assert config == RunConfig.of(clouds, SOURCE, candidate.model, training)
+        assert config == RunConfig.of(clouds, SOURCE, candidate.model, candidate.training)
         for split, name in (("val", "validation"), ("test", "test")):
             assert 100 * loop.evaluate(model, clouds, split).accuracy == pytest.approx(choice.scores[candidate.name][name])
 
@@ -102,7 +99,7 @@ def collection(shapes, labels):
     return es.datasets.Dataset("bars", shapes, labels, ("first", "second"), stratified(labels, seed=0))
 
 
-def test_networks_see_any_orientation_where_that_says_nothing_of_the_class(tmp_path):
+def test_networks_see_any_orientation_where_the_svm_on_spectra_is_ahead(tmp_path):
     angles = 360 * torch.rand(80, generator=torch.Generator().manual_seed(1))
     turned = collection(*bars(angles))  # thinner or thicker, at any angle
     shapes = bars(angles % 40 + 90 * (torch.arange(80) // 2 % 2))[0]
@@ -115,33 +112,41 @@ def test_networks_see_any_orientation_where_that_says_nothing_of_the_class(tmp_p
             config = RunConfig.read(tmp_path / name / "candidates" / f"seed-3-{network}" / "config.json")
             assert config.training.augmentation == wanted
         assert RunConfig.read(tmp_path / name / "seed-3" / "config.json").training.augmentation == wanted
-        assert any("ignores orientation" in reason for reason in choice.reasons) == ahead
-    own = replace(turned, name="own")
-    tried = candidates(own, ModelConfig(num_directions=8), TrainingConfig(epochs=1, augmentation=Augmentation(jitter=0.1)))
-    choose(tmp_path / "own" / "seed-3", own, {"name": "own", "options": {}}, tried)
-    config = RunConfig.read(tmp_path / "own" / "candidates" / "seed-3-curves" / "config.json")
-    assert config.training.augmentation == Augmentation(jitter=0.1)  # what was given stays
+        assert any("svm-spectrum, which rotations" in reason for reason in choice.reasons) == ahead
 
 
-def test_orientation_is_decided_by_the_svms_alone():
-    labels = torch.tensor([0, 1, 0, 1])
+@pytest.mark.parametrize("given", [Augmentation(jitter=0.1), AUGMENTATION, ANY_ORIENTATION])
+def test_an_augmentation_that_is_given_stays(given, tmp_path):
+    turned = collection(*bars(360 * torch.rand(80, generator=torch.Generator().manual_seed(1))))
+    tried = candidates(turned, ModelConfig(num_directions=8), TrainingConfig(epochs=1, augmentation=given))
+    choice = choose(tmp_path / "seed-3", turned, {"name": "bars", "options": {}}, tried)
+    config = RunConfig.read(tmp_path / "candidates" / "seed-3-curves" / "config.json")
+    assert config.training.augmentation == given
+    assert not any("svm-spectrum, which rotations" in reason for reason in choice.reasons)
 
-    def logits(*right):
-        return torch.nn.functional.one_hot(torch.where(torch.tensor(right), labels, 1 - labels)).float()
 
-    network, svm = (
-        Candidate("any", ModelConfig(model=m), TrainingConfig(augmentation=AUGMENTATION)) for m in ("curves", "svm")
-    )
-    half, most, all_right = logits(True, True, False, False), logits(True, True, True, False), logits(True, True, True, True)
-    for found, wanted in (
-        ({}, AUGMENTATION),
-        ({"svm": half, "svm-derivative": half, "svm-spectrum": most}, ANY_ORIENTATION),
-        ({"svm": half, "svm-derivative": most, "svm-spectrum": most}, AUGMENTATION),
-        ({"svm": half, "svm-spectrum": most, "svm-joint": all_right, "curves": all_right}, ANY_ORIENTATION),
-        ({"svm": most, "svm-joint": all_right}, AUGMENTATION),
+def test_orientation_is_free_where_the_svm_on_spectra_is_better_by_a_standard_error():
+    labels = torch.arange(12) % 2
+
+    def logits(*wrong):
+        guesses = labels.clone()
+        guesses[list(wrong)] = 1 - guesses[list(wrong)]
+        return torch.nn.functional.one_hot(guesses, 2).float()
+
+    pairs = [f"{i // 2}" for i in range(12)]
+    few, some, none = logits(0), logits(0, 2, 4), logits()
+    for found, strata, wanted in (
+        ({}, None, False),
+        ({"svm": some, "svm-derivative": some, "svm-spectrum": none}, None, True),
+        ({"svm": some, "svm-derivative": few, "svm-spectrum": none}, None, False),  # one shape is a standard error
+        ({"svm": some, "svm-derivative": logits(1, 3, 5, 7), "svm-spectrum": few}, None, True),  # by 2 of 2, by 3 of 5
+        ({"svm": some, "svm-derivative": logits(1, 3, 5), "svm-spectrum": few}, None, False),  # by 2 of 4
+        ({"svm": logits(0, 1, 2), "svm-spectrum": none}, None, True),
+        ({"svm": logits(0, 1), "svm-spectrum": none}, pairs, False),  # of one block
+        ({"svm": some, "svm-spectrum": none, "svm-joint": none, "curves": none}, None, True),
+        ({"svm": few, "svm-joint": none}, None, False),
     ):
-        assert _oriented(network, found, labels).training.augmentation == wanted
-        assert _oriented(svm, found, labels) == svm
+        assert _is_orientation_free(found, labels, strata) == wanted
 
 
 def test_an_ensemble_is_a_run_whose_members_are_trained_again(clouds, tmp_path):
@@ -283,16 +288,27 @@ def test_the_choice_is_kept_when_resumed_on_a_processor_that_rounds_otherwise(cl
     assert (tmp_path / "seed-3" / "config.json").read_bytes() == config
 
 
-def test_orientation_is_kept_when_resumed_on_a_processor_that_rounds_otherwise(clouds, tmp_path, monkeypatch):
-    tried = [candidate for candidate in small(clouds) if candidate.name in ("svm", "svm-spectrum", "curves")]
-    choice = choose(tmp_path / "seed-3", clouds, SOURCE, tried)
+def test_orientation_is_kept_when_resumed_on_a_processor_that_rounds_otherwise(tmp_path, monkeypatch):
+    turned, source = (
+        collection(*bars(360 * torch.rand(80, generator=torch.Generator().manual_seed(1)))),
+        {"name": "bars", "options": {}},
+    )
+    tried = [candidate for candidate in small(turned) if candidate.name in ("svm", "svm-spectrum", "curves")]
+    choice = choose(tmp_path / "seed-3", turned, source, tried)
     place = tmp_path / "candidates" / "seed-3-curves" / "config.json"
     config = place.read_bytes()
     assert RunConfig.read(place).training.augmentation == ANY_ORIENTATION
-    monkeypatch.setattr("eulerscan.training.choice._oriented", lambda candidate, *_: candidate)
-    monkeypatch.setattr("eulerscan.training.runs.train", None)  # nothing is trained again
-    assert choose(tmp_path / "seed-3", clouds, SOURCE, tried, resume=True) == choice
+    monkeypatch.setattr("eulerscan.training.choice._is_orientation_free", lambda *_: False)
+    with monkeypatch.context() as patch:
+        patch.setattr("eulerscan.training.runs.train", None)  # nothing is trained again
+        assert choose(tmp_path / "seed-3", turned, source, tried, resume=True) == choice
     assert place.read_bytes() == config
+    # A network that was not trained yet follows the one that was.
+    shutil.rmtree(tmp_path / "seed-3")
+    more = [candidate for candidate in small(turned) if candidate.name in ("svm", "svm-spectrum", "curves", "curves-invariant")]
+    choose(tmp_path / "seed-3", turned, source, more, resume=True)
+    other = RunConfig.read(tmp_path / "candidates" / "seed-3-curves-invariant" / "config.json")
+    assert other.training.augmentation == ANY_ORIENTATION
 
 
 def test_overwriting_does_not_keep_the_epochs_of_another_budget(clouds, tmp_path):
@@ -325,8 +341,8 @@ def test_a_run_on_joint_features_is_loaded_as_it_was(tmp_path):
 
 def test_candidates_with_random_directions_have_no_spectrum(clouds):
     found = candidates(clouds, ModelConfig(random_directions=True, num_thresholds=16))
-    assert all(model.build(3, 4) is not None for _, model, _ in found)
-    assert "svm-spectrum" not in [name for name, _, _ in found]
+    assert all(model.build(3, 4) is not None for _, model, *_ in found)
+    assert "svm-spectrum" not in [name for name, *_ in found]
 
 
 def replace_epochs(candidate, epochs):

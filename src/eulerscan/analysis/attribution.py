@@ -30,7 +30,8 @@ class Attribution:
     """A number for every vertex.
 
     Attributes:
-        shapes: The shapes, as the model rotates and the layer normalizes them.
+        shapes: The shapes as the layer normalizes them; of :class:`~eulerscan.nn.models.ECTHarmonics` along their principal
+            axes, which count as constants.
         scores: ``[V]``, in the order of ``shapes.points``.
         outputs: ``[B]``, the output of the model that was attributed.
         baselines: ``[B]``, the output that no vertex accounts for: for integrated gradients that of the shape shrunk to a
@@ -99,8 +100,10 @@ def attribute(
             f"scale of the layer must be finite for method={method!r}: at scale=inf every gradient in the coordinates is zero. "
             "Use method='additive' for linear heads, or a layer with a finite scale."
         )
-    given = model.oriented(shapes) if isinstance(model, Classifier) else as_complex(shapes)
-    complex = given.to(layer.weight.device, torch.promote_types(given.points.dtype, layer.dtype))
+    given = as_complex(shapes)
+    holders = [module for module in model.modules() if isinstance(module, Classifier) and module.layer is layer]
+    complex = holders[0].oriented(given) if holders else given
+    complex = complex.to(layer.weight.device, torch.promote_types(complex.points.dtype, layer.dtype))
     complex = complex.normalized(layer.config.normalize).to(dtype=layer.dtype)
     problem = _Problem(model, layer, given, complex, target)
     with _evaluating(model):

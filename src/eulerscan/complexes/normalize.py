@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 import torch
@@ -30,8 +30,7 @@ def normalized(packed: Packed, batch: Tensor, simplices: Sequence[Tensor], norma
     check_choice(normalize, "normalize", get_args(Normalize), optional=True)
     dtype, offsets, count = packed.points.dtype, packed.offsets[0], packed.offsets.shape[1] - 1
     points = packed.points.to(torch.promote_types(dtype, torch.float32))  # differences in half precision may overflow
-    # Relative to one of its own points, a complex of coincident points is exactly zero.
-    points = points - points[offsets[batch]]
+    points = relative(points, offsets, batch)
     centers = centroids(packed._replace(points=points), batch, simplices)
     points = points - centers.to(points.dtype)[batch]
     if normalize != "center":
@@ -59,26 +58,50 @@ def centroids(packed: Packed, batch: Tensor, simplices: Sequence[Tensor]) -> Ten
         return centers
     # Coordinates of about 1, so that no power of them overflows or vanishes.
     size = nonzero(segment_max(points.detach().abs().amax(dim=1), batch, count))
-    points = points / size[batch, None]
-    done = torch.zeros(count, dtype=torch.bool, device=points.device)
+    found, has_mass = mass_means(
+        packed._replace(points=points / size[batch, None]), simplices, lambda corners: corners.mean(dim=0)
+    )
+    return torch.where(has_mass[:, None], size[:, None] * found, centers)
+
+
+def relative(points: Tensor, offsets: Tensor, batch: Tensor) -> Tensor:
+    """Coordinates relative to one of the points of the same complex: coincident points are exactly zero."""
+    return points - points[offsets[batch]]
+
+
+def mass_means(packed: Packed, simplices: Sequence[Tensor], mean: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """Mean of a function over the mass of each complex, ``[B, ...]``, and whether the complex has mass, ``[B]``.
+
+    The mass is that of :func:`centroids`. Coordinates should be of about 1.
+
+    Args:
+        mean: From the vertices ``[k + 1, n, dim]`` of simplices to the means over these, ``[n, ...]``.
+    """
+    points, offsets = packed.points, packed.offsets
+    count, size = offsets.shape[1] - 1, mean(points[None, :0]).shape[1:]
+    means, done = points.new_zeros(count, *size), torch.zeros(count, dtype=torch.bool, device=points.device)
+    column = (count, *[1] * len(size))
     levels = [*zip(packed.kinds, simplices, offsets[1:], strict=True)]
-    for dim in range(min(points.shape[1], max(dim for dim, _ in packed.kinds)), 0, -1):
+    for dim in range(min(points.shape[1], max((dim for dim, _ in packed.kinds), default=0)), 0, -1):
         if points.is_cpu and not torch.compiler.is_compiling() and bool(done.all()):
             break
-        mass, moment = points.new_zeros(count), torch.zeros_like(centers)
+        mass, total = points.new_zeros(count), torch.zeros_like(means)
         for (its_dim, rows), columns, bounds in levels:
             if its_dim == dim and (rows == dim + 1 or dim == 2):
-                its_mass, its_moment = _masses(points, columns, bounds, dim)
-                mass, moment = mass + its_mass, moment + its_moment
+                its_mass, its_total = _masses(points, columns, bounds, dim, mean)
+                mass, total = mass + its_mass, total + its_total
         usable = ~done & (mass > DEGENERATE)
-        found = size[:, None] * moment / torch.where(usable, mass, 1.0)[:, None]
-        centers, done = torch.where(usable[:, None], found, centers), done | usable
-    return centers
+        means = torch.where(usable.view(column), total / torch.where(usable, mass, 1.0).view(column), means)
+        done = done | usable
+    return means, done
 
 
-def _masses(points: Tensor, columns: Tensor, bounds: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Total measure ``[B]`` of the simplices or polygons of each complex, up to a factor, and its moment ``[B, dim]``."""
-    mass, moment = points.new_zeros(len(bounds) - 1), points.new_zeros(len(bounds) - 1, points.shape[1])
+def _masses(
+    points: Tensor, columns: Tensor, bounds: Tensor, dim: int, mean: Callable[[Tensor], Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Total measure ``[B]`` of the simplices or polygons of each complex, up to a factor, and the integral ``[B, ...]``."""
+    count, size = len(bounds) - 1, mean(points[None, :0]).shape[1:]
+    mass, total = points.new_zeros(count), points.new_zeros(count, *size)
     owner = owners(bounds, columns.shape[1])
     parts = [(columns, owner)]
     if not torch.compiler.is_compiling():  # in parts, to save memory
@@ -87,15 +110,18 @@ def _masses(points: Tensor, columns: Tensor, bounds: Tensor, dim: int) -> tuple[
         corners = points[part]
         if len(corners) == dim + 1:
             measure = measures(corners[1:] - corners[0])
-            its_moment = measure[:, None] * corners.mean(dim=0)
+            integral = measure.view(-1, *[1] * len(size)) * mean(corners)
         else:
-            measure, its_moment = _polygons(corners)
-        mass, moment = mass.index_add(0, own, measure), moment.index_add(0, own, its_moment)
-    return mass, moment
+            fan, signed, measure = _polygons(corners)
+            integral = (signed.view(*signed.shape, *[1] * len(size)) * mean(fan.flatten(1, 2)).view(*signed.shape, *size)).sum(
+                dim=0
+            )
+        mass, total = mass.index_add(0, own, measure), total.index_add(0, own, integral)
+    return mass, total
 
 
-def _polygons(corners: Tensor) -> tuple[Tensor, Tensor]:
-    """Twice the areas ``[n]`` of polygons ``[k, n, dim]``, and their moments ``[n, dim]``.
+def _polygons(corners: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Triangles ``[3, k - 2, n, dim]`` of polygons ``[k, n, dim]``, and twice the areas, ``[k - 2, n]`` and ``[n]``.
 
     Of the triangles of a fan, those outside of a polygon that is not convex count negative: by their part of its vector area.
     """
@@ -105,8 +131,8 @@ def _polygons(corners: Tensor) -> tuple[Tensor, Tensor]:
     whole = vectors.sum(dim=0)
     square = whole.square().sum(dim=1)
     area = torch.where(square > 0, torch.where(square > 0, square, 1.0).sqrt(), 0.0)  # the root has no derivative at 0
-    parts = (vectors * whole).sum(dim=2) / nonzero(area)
-    return area, (parts[..., None] * (corners[0] + corners[1:-1] + corners[2:])).sum(dim=0) / 3
+    fan = torch.stack([corners[:1].expand_as(one), corners[1:-1], corners[2:]])
+    return fan, (vectors * whole).sum(dim=2) / nonzero(area), area
 
 
 def measures(edges: Tensor) -> Tensor:

@@ -7,16 +7,16 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from .. import rotations
-from .._devices import double
-from ..complexes import Complex, Shape, as_complex
+from ..complexes import Shape, as_complex
+from ..complexes.principal_axes import along_axes, principal_frames
 
 
 class FrameAveraging(nn.Module):
     """A model of shapes in the frames of their principal axes, averaged over the signs of the axes.
 
-    The principal axes of the vertices rotate with a shape, so the result does not depend on its rotation, except where two
-    variances are equal and the axes are arbitrary. Each axis has two signs: the model is evaluated for all of them that make a
+    The principal axes rotate with a shape, so the result does not depend on its rotation, except where two second moments are
+    equal and the axes are arbitrary. Nor do the axes depend on the mesh: moments are those of lengths, areas or volumes, or of
+    the points of a cloud. Each axis has two signs: the model is evaluated for all of them that make a
     rotation, 2 in the plane and 4 in space, and the results are averaged (Puny et al., "Frame Averaging for Invariant and
     Equivariant Network Design", 2022). In training, each shape is in one random frame instead, which takes less time.
 
@@ -48,22 +48,3 @@ class FrameAveraging(nn.Module):
             signs = signs[:, None].expand(-1, complex.num_complexes, -1)
         results = [self.model(along_axes(complex, axes * sign[:, None, :])) for sign in signs]
         return torch.stack(results).mean(dim=0)
-
-
-@torch.no_grad()
-def principal_frames(complex: Complex) -> Tensor:
-    """``[B, dim, dim]``: rotations whose columns are the principal axes of the vertices, by ascending variance, in float64."""
-    points, count, dim = double(complex.points), complex.num_complexes, complex.dim
-    batch, offsets = complex.batch.to(points.device), complex.offsets.to(points.device)
-    sizes = offsets[0].diff().clamp(min=1).unsqueeze(1)
-    points = points - (points.new_zeros(count, dim).index_add(0, batch, points) / sizes)[batch]
-    _, axes = rotations.principal_axes(points, batch, count)
-    signs: Tensor = torch.linalg.det(axes).sign()
-    return torch.cat([axes[:, :, :1] * signs[:, None, None], axes[:, :, 1:]], dim=2)
-
-
-def along_axes(complex: Complex, axes: Tensor) -> Complex:
-    """The coordinates along the axes of each complex, the columns of ``[B, dim, dim]``, at least in float32."""
-    points = complex.points.to(torch.promote_types(complex.points.dtype, torch.float32))
-    # Not a matrix product, which would round under autocast, and to TF32 on a GPU.
-    return complex.with_points((points.unsqueeze(2) * axes.to(points)[complex.batch]).sum(dim=1))

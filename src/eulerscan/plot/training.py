@@ -16,6 +16,7 @@ from .._devices import as_numpy
 from ..complexes.simplices import name_of
 from ..datasets import Dataset
 from ..nn.layers import ECTLayer
+from ..nn.models import Classifier, Ensemble
 from ..training.runs import load_run
 from .figures import CATEGORICAL, figure, integer_ticks, new_axes, save, short_label
 from .shapes import draw_grid, guess_up, plot_shape
@@ -49,17 +50,19 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
         present = dataset.labels.unique()[:4].tolist()
         chosen = [int((dataset.labels == label).nonzero()[0, 0]) for label in present]
         titles = [config.classes[label] for label in present]
-        figures["transforms"] = _draw_transforms(model.layer, dataset, chosen, titles)
+        first: Classifier = model.members[0] if isinstance(model, Ensemble) else model  # type: ignore[assignment]
+        figures["transforms"] = _draw_transforms(first, dataset, chosen, titles)
     for name, picture in figures.items():
         for extension in ("png", "pdf"):
             save(picture, folder / f"{name}.{extension}", dpi=150)
 
 
-def _draw_transforms(layer: ECTLayer, dataset: Dataset, chosen: Sequence[int], titles: Sequence[str]) -> Figure:
+def _draw_transforms(model: Classifier, dataset: Dataset, chosen: Sequence[int], titles: Sequence[str]) -> Figure:
     """One column per shape: the shape, and below it each channel of its transform. Every row has its color limits."""
+    layer = model.layer
     channels, shapes = _channels(layer), [dataset.shapes[index] for index in chosen]
     dim, ups = dataset.shapes.dim, [guess_up(dataset.names[index]) if dataset.names else "z" for index in chosen]
-    transforms = [layer(shape).reshape(len(channels), *layer.config.shape(dim)[-2:]) for shape in shapes]
+    transforms = [layer(model.oriented(shape)).reshape(len(channels), *layer.config.shape(dim)[-2:]) for shape in shapes]
     limits = [color_limits(*channel) for channel in zip(*transforms, strict=True)]
     picture = figure(3.2 * len(chosen), 2.5 * (1 + len(channels)))
     grid = picture.add_gridspec(1 + len(channels), len(chosen))

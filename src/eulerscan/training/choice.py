@@ -30,18 +30,24 @@ from .runs import check_folder, load_run, save_run, start
 LARGEST_SVM = 8000  # training shapes; time and memory of an SVM grow with their square
 STEPS = 2000  # of a network, roughly
 AUGMENTATION = Augmentation(rotate=10.0, squeeze=0.1, jitter=0.005)  # of networks, small enough to keep most classes
-ANY_ORIENTATION = Augmentation(tumble=True, squeeze=0.1, jitter=0.005)  # where orientation says nothing of the class
+ANY_ORIENTATION = Augmentation(tumble=True, squeeze=0.1, jitter=0.005)  # where the SVM on spectra is ahead
+SPECTRUM = "svm-spectrum"
 MOST_AUGMENTED = 6e7  # vertices in all epochs, whose transforms take a minute; else transforms are computed once
 FEWEST = 0.2  # of its epochs: a network that a budget gives less would only disturb the ensemble
 ENSEMBLE = "ensemble"  # of all candidates
 
 
 class Candidate(NamedTuple):
-    """A classifier to try, or an ensemble of those that were tried."""
+    """A classifier to try, or an ensemble of those that were tried.
+
+    Attributes:
+        adapts: Whether :func:`choose` may let it see shapes in any orientation.
+    """
 
     name: str
     model: ModelConfig | EnsembleConfig
     training: TrainingConfig
+    adapts: bool = False
 
 
 class Choice(NamedTuple):
@@ -57,7 +63,8 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
 
     Grid, batch size, number of epochs and the rest follow from dimension, kind and number of shapes. Networks see shapes
     rotated, squeezed and jittered a little, unless these are so large that new transforms in every epoch would take minutes.
-    :func:`choose` and :func:`auto` rotate them at random instead where orientation says nothing of the class, as the SVMs tell.
+    :func:`choose` and :func:`auto` rotate them at random instead where the SVM on spectra, which rotations hardly change, is
+    better on validation than those on transforms by more than a standard error.
 
     Args:
         dataset: The shapes, with a training split.
@@ -89,9 +96,9 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
     default, training = TrainingConfig(), training or TrainingConfig()
     names = [field.name for field in fields(training)]
     network = replace(chosen, **{n: getattr(training, n) for n in names if getattr(training, n) != getattr(default, n)})
-    num_vertices = int(sizes[dataset.indices("train")].sum())
-    if network.augmentation == AUGMENTATION and num_vertices * network.epochs > MOST_AUGMENTED:
-        network = replace(network, augmentation=Augmentation())
+    adapts = not training.augmentation
+    if adapts and int(sizes[dataset.indices("train")].sum()) * network.epochs > MOST_AUGMENTED:
+        network, adapts = replace(network, augmentation=Augmentation()), False
     found = []
     if count <= LARGEST_SVM:
         given = model is not None and model.num_thresholds is not None
@@ -102,13 +109,13 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
         if dataset.shapes.dim in (2, 3) and not base.random_directions:
             free = dataset.shapes.dim == 3 and (model is None or model.num_directions is None)
             spectrum = replace(fine, spectrum=True, num_directions=None if free else fine.num_directions)
-            found.append(Candidate("svm-spectrum", spectrum, network))
+            found.append(Candidate(SPECTRUM, spectrum, network))
         plain = not (fine.derivative or fine.random_directions or fine.rotate_directions) and fine.max_dim is None
         if plain and not clouds and dataset.shapes.weights is None and dataset.shapes.is_simplicial:
             found.append(Candidate("svm-joint", replace(fine, joint=True), network))
     for name, directed in (("curves", True), ("curves-invariant", False)):
         curves = replace(base, model="curves", directed=directed, cost=None, spectrum=None, joint=None)
-        found.append(Candidate(name, curves, network))
+        found.append(Candidate(name, curves, network, adapts))
     return found
 
 
@@ -154,12 +161,18 @@ def choose(
     is_made = resume and not overwrite and (folder / "config.json").exists()  # the choice: what was left out stays out
     trained: list[Candidate] = []
     logits: dict[str, dict[str, Tensor]] = {"val": {}, "test": {}}
+    any_orientation: bool | None = None  # not decided yet
     for number, candidate in enumerate(tried):
-        candidate, place = _oriented(candidate, logits["val"], labels), _place(folder, candidate.name)
-        if not overwrite and (place / "config.json").exists():
-            if _is_network(candidate):
-                made = RunConfig.read(place / "config.json").training
-                candidate = _as_made(candidate, made, budget=resume or end is not None)
+        place = _place(folder, candidate.name)
+        made = None if overwrite or not (place / "config.json").exists() else RunConfig.read(place / "config.json").training
+        if candidate.adapts:
+            if any_orientation is None:  # once for all networks; as before, even on a processor that rounds otherwise
+                free = _is_orientation_free(logits["val"], labels, strata)
+                any_orientation = free if made is None else made.augmentation == ANY_ORIENTATION
+            candidate = _adapted(candidate, any_orientation)
+        if made is not None:
+            if _is_network(candidate) and (resume or end is not None):  # with the epochs that a budget allowed
+                candidate = _with_epochs(candidate, min(made.epochs, candidate.training.epochs))
         elif is_made and trained:
             continue
         elif end is not None and _is_network(candidate):
@@ -191,7 +204,7 @@ def choose(
     options: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "device": device}
     options["on_epoch"] = None if on_epoch is None else functools.partial(on_epoch, folder)
     start(folder, RunConfig.of(whole, source, kept.model, kept.training), whole, **options)
-    choice = Choice(scores, kept.name, _reasons(dataset, kept, scores))
+    choice = Choice(scores, kept.name, _reasons(dataset, kept, scores, bool(any_orientation)))
     if distributed.is_first():
         write_json(folder / "choice.json", choice._asdict())
     distributed.barrier()
@@ -229,8 +242,12 @@ def auto(
     labels, strata = _validation(dataset)
     trained: list[Candidate] = []
     logits: dict[str, Tensor] = {}
+    any_orientation: bool | None = None
     for candidate in candidates(dataset, model, training):
-        candidate = _oriented(candidate, logits, labels)
+        if candidate.adapts:
+            if any_orientation is None:
+                any_orientation = _is_orientation_free(logits, labels, strata)
+            candidate = _adapted(candidate, any_orientation)
         made = _built(candidate, dataset)
         train(made, dataset, candidate.training, progress=progress)
         logits[candidate.name] = predict(made, dataset, "val", num_points=candidate.training.num_points)
@@ -251,32 +268,33 @@ def _validation(dataset: Dataset) -> tuple[Tensor, list[str] | None]:
     return dataset.labels[indices].cpu(), [dataset.strata[i] for i in indices.tolist()] if dataset.strata else None
 
 
-def _oriented(candidate: Candidate, logits: dict[str, Tensor], labels: Tensor) -> Candidate:
-    """The candidate, which sees shapes in any orientation if it is a network and orientation says nothing of the class.
-
-    That is where the SVM on spectra, which rotations do not change, is better on validation than those that see directions.
+def _is_orientation_free(logits: dict[str, Tensor], labels: Tensor, strata: list[str] | None) -> bool:
+    """Whether the SVM on spectra, which rotations hardly change, is better on validation than those on transforms.
 
     Args:
-        candidate: The next one.
-        logits: Of those before it, on the validation split.
-        labels: Of the validation split.
+        logits: Of the candidates so far, on the validation split.
+        labels, strata: Of the validation split.
     """
-    if candidate.training.augmentation != AUGMENTATION or not _is_network(candidate) or "svm-spectrum" not in logits:
-        return candidate
-    right = {name: int((found.argmax(dim=1) == labels).sum()) for name, found in logits.items()}
-    if right["svm-spectrum"] <= max(right[name] for name in ("svm", "svm-derivative") if name in right):
+    right = {
+        name: found.argmax(dim=1) == labels for name, found in logits.items() if name in ("svm", "svm-derivative", SPECTRUM)
+    }
+    others = [one for name, one in right.items() if name != SPECTRUM]
+    return SPECTRUM in right and bool(others) and all(_is_ahead(right[SPECTRUM], other, strata) for other in others)
+
+
+def _is_ahead(one: Tensor, other: Tensor, strata: list[str] | None) -> bool:
+    """Whether the first classifier is right more often by more than a standard error. ``[B]`` each, whether it is right."""
+    lead = one.int() - other.int()
+    if strata is not None:  # shapes of a block are not independent
+        lead = torch.zeros_like(lead).index_add(0, torch.from_numpy(numbered(strata, len(lead), "strata")[0]), lead)
+    return int(lead.sum()) > math.sqrt(int(lead.square().sum()))
+
+
+def _adapted(candidate: Candidate, any_orientation: bool) -> Candidate:
+    """The candidate, which sees shapes in any orientation if that is better."""
+    if not any_orientation:
         return candidate
     return candidate._replace(training=replace(candidate.training, augmentation=ANY_ORIENTATION))
-
-
-def _as_made(candidate: Candidate, made: TrainingConfig, *, budget: bool) -> Candidate:
-    """The candidate as an earlier run has it, in what the processor or the time decided, not the options."""
-    training = candidate.training
-    if {training.augmentation, made.augmentation} == {AUGMENTATION, ANY_ORIENTATION}:
-        training = replace(training, augmentation=made.augmentation)
-    if budget:  # with the epochs that it allowed
-        training = replace(training, epochs=min(made.epochs, training.epochs))
-    return candidate._replace(training=training)
 
 
 def _decide(
@@ -299,10 +317,7 @@ def _decide(
     calibrations = [calibrate(logits["val"][candidate.name], labels) for candidate in ranked]
     for found in logits.values():
         found[ENSEMBLE] = averaged([found[candidate.name] for candidate in ranked], calibrations)
-    lead = right(best.name).int() - right(ENSEMBLE).int()
-    if strata is not None:  # shapes of a block are not independent
-        lead = torch.zeros_like(lead).index_add(0, torch.from_numpy(numbered(strata, len(lead), "strata")[0]), lead)
-    if int(lead.sum()) > float(lead.square().sum()) ** 0.5:
+    if _is_ahead(right(best.name), right(ENSEMBLE), strata):
         return best
     members = tuple(candidate.model for candidate in ranked if isinstance(candidate.model, ModelConfig))
     return _ensemble(EnsembleConfig(members, *zip(*calibrations, strict=True)), trained)
@@ -371,7 +386,7 @@ def _with_epochs(candidate: Candidate, epochs: int) -> Candidate:
     return candidate._replace(training=replace(candidate.training, epochs=epochs))
 
 
-def _reasons(dataset: Dataset, kept: Candidate, scores: dict[str, dict[str, float]]) -> list[str]:
+def _reasons(dataset: Dataset, kept: Candidate, scores: dict[str, dict[str, float]], any_orientation: bool) -> list[str]:
     """Sentences about what was chosen, and why."""
     shapes = f"{len(dataset.indices('val'))} validation shapes"
     own = scores[kept.name]["validation"]
@@ -392,9 +407,7 @@ def _reasons(dataset: Dataset, kept: Candidate, scores: dict[str, dict[str, floa
         count, training = len(dataset.indices("train")), kept.training
         reasons.append(f"{training.epochs} epochs of batches of {training.batch_size}, since {count} shapes are for training")
         if training.augmentation:
-            why = (
-                ", since svm-spectrum, which ignores orientation, is ahead" if training.augmentation == ANY_ORIENTATION else ""
-            )
+            why = f", since {SPECTRUM}, which rotations hardly change, is ahead" if any_orientation else ""
             reasons.append(f"networks saw shapes that were changed at random in each epoch ({training.augmentation}){why}")
     if _refits(kept.training):
         reasons.append("then trained again on training and validation shapes together")

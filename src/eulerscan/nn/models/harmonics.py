@@ -9,10 +9,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from ..._validation import integer
 from ...complexes import Complex, Shape, as_complex
+from ...complexes.normalize import relative
+from ...complexes.principal_axes import along_axes, principal_frames
 from ...directions import quadrature
 from ...harmonics import GUARD, degrees, harmonics, projection
-from ..frames import along_axes, principal_frames
 from ..heads import check_sizes, halved, linear_blocks
 from ..layers import ECTLayer
 from .classifier import Classifier
@@ -39,7 +41,8 @@ class ECTHarmonics(Classifier):
     such as by ``normalize="unit_ball"``. Mirror images have the same logits.
 
     Args:
-        layer: The transform, in the fixed directions of a :func:`~eulerscan.directions.quadrature`.
+        layer: The transform, in the fixed directions of a :func:`~eulerscan.directions.quadrature`: :meth:`initial_directions`,
+            or another one of odd degree.
         num_classes: Number of logits.
         degree: Largest degree of the harmonics.
         channels: Output channels of the convolutions. Each halves the number of thresholds.
@@ -82,7 +85,11 @@ class ECTHarmonics(Classifier):
     def oriented(self, shape: Shape) -> Complex:
         """The shapes, rotated to their principal axes."""
         complex = as_complex(shape)
-        return along_axes(complex, principal_frames(complex))
+        axes = principal_frames(complex)
+        if self.layer.config.normalize is not None:  # so that shapes far from the origin lose no digits
+            points = complex.points.to(torch.promote_types(complex.points.dtype, torch.float32))
+            complex = complex.with_points(relative(points, complex.offsets[0], complex.batch))
+        return along_axes(complex, axes)
 
     @staticmethod
     def initial_directions(dim: int, degree: int = 6, guard: int = GUARD) -> Tensor:
@@ -91,7 +98,8 @@ class ECTHarmonics(Classifier):
         The guard is for harmonics of the transform beyond the degree of the network. A quadrature of odd degree is the same for
         either sign of the principal axes.
         """
-        if isinstance(degree, int) and degree > LARGEST_DEGREE:
+        degree, guard = integer(degree, "degree", least=0), integer(guard, "guard", least=0)
+        if degree > LARGEST_DEGREE:
             raise ValueError(f"degree must be at most {LARGEST_DEGREE}, got {degree}.")
         return quadrature((2 * degree + guard) | 1, dim, dtype=torch.float64).directions
 
