@@ -11,10 +11,11 @@ import torch
 import eulerscan as es
 from eulerscan import rotations
 from eulerscan.analysis import compare, distance_matrix, fit_shape, mds, means, oriented, pca
-from eulerscan.analysis.features import shape_features
+from eulerscan.analysis.features import invariant_features, shape_features
 from eulerscan.analysis.stages import Stages
 from eulerscan.complexes.extent import centroid_sizes, measure_weighted
 from eulerscan.convert import from_outline
+from eulerscan.datasets import load
 from eulerscan.nn.losses import laplacian_loss
 from eulerscan.variants import rotation_invariant
 
@@ -254,6 +255,35 @@ def test_groups_are_compared_up_to_rotation():
     assert r2[None] < 0.2
     assert min(r2["pca"], r2["best"], invariant.r2) > 0.5
     assert invariant.p_value == 0.01
+
+
+def test_rotated_groups_in_space_are_told_apart(generator):
+    """Balls with a dent, and egg-shaped ones, at random rotations: neither has more volume at any height in all directions."""
+    ball = es.directions.fibonacci(120)
+    heights = torch.linspace(0.2, 0.4, 24)[:, None, None]
+    labels = ["dented", "flat"] * 12
+    dents = 1 - heights * torch.exp(-8 * (1 - ball[:, 2:]))
+    flat = 1 - 0.3 * heights * ball[:, 2:].square()
+    points = ball * torch.where(torch.arange(24)[:, None, None] % 2 == 0, dents, flat)
+    points = points * (1 + 0.01 * torch.randn(24, 120, 1, generator=generator))
+    points = points @ rotations.random(24, 3, generator).float()
+    hull = torch.from_numpy(pytest.importorskip("scipy.spatial").ConvexHull(ball.numpy()).simplices.T).long()
+    shapes = es.collate([es.Complex(one, [hull]).closure() for one in points])
+    for align in (None, "invariant"):
+        found = compare(shapes, labels, align=align, means=False, permutations=99, progress=False)
+        assert found.classification.accuracy > 0.95
+    assert found.permanova.p_value == 0.01
+
+
+def test_features_that_do_not_change_under_rotation_in_space(generator):
+    shapes = load("manifolds", form="meshes", num_shapes=1, num_points=80).shapes.to(dtype=torch.float64)
+    rotated = shapes.with_points(shapes.points @ rotations.random(1, 3, generator)[0].T)
+    config = es.ECTConfig(num_directions=64, num_thresholds=16, normalize="unit_ball")
+    for name, one in invariant_features(shapes, config).items():
+        other, plain = (function(rotated, config)[name] for function in (invariant_features, shape_features))
+        assert one.shape == (4, 6, 16)  # degrees up to 5
+        assert float((one - other).norm() / one.norm()) < 1e-6
+        assert float((plain - shape_features(shapes, config)[name]).norm() / plain.norm()) > 0.02
 
 
 def test_missing_and_wrong_arguments_are_named():

@@ -5,6 +5,7 @@ import json
 import re
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -371,4 +372,9 @@ def test_the_summary_fits_the_tests():
     assert "But the groups differ in their spread (PERMDISP p = 0.01)." in same
     assert any("without adjustment for the group: age p = " in line for line in same)
     differ = summary(replace(found, permanova=unlikely, dispersion=spread))
+    told_apart = SimpleNamespace(accuracy=0.9, interval=(0.7, 0.98), majority=0.5)
+    guessed = SimpleNamespace(accuracy=0.6, interval=(0.4, 0.8), majority=0.5)
+    for test, classified, contradicts in ((likely, told_apart, True), (likely, guessed, False), (unlikely, told_apart, False)):
+        lines = summary(replace(found, permanova=test, classifications={"shape": classified}))
+        assert lines[-1].startswith("So groups can be told apart") == contradicts
     assert any("part of the difference may be one of spread" in line for line in differ)

@@ -2,6 +2,7 @@
 
 import csv
 
+import numpy as np
 import pytest
 import torch
 import trimesh
@@ -80,6 +81,21 @@ def test_blocks_are_a_column_of_the_table(folder, tmp_path, capsys):
     assert "--table" in capsys.readouterr().err
     assert run(*words, "--table", tmp_path / "table.csv", "--label", "kind") == 0
     assert "19 permutations by blocks" in (tmp_path / "out" / "legend.txt").read_text("utf-8")
+
+
+def test_regions_that_chance_gives_too_are_called_so(tmp_path, capsys):
+    """Bars at any angle, of groups that do not differ."""
+    generator = torch.Generator().manual_seed(0)
+    for i, turn in enumerate(es.rotations.random(20, 2, generator).float()):
+        points = torch.tensor([[-1.0, -0.3], [0, -0.3], [1, -0.3], [1, 0.3], [0, 0.3], [-1, 0.3]])
+        points = (points + 0.05 * torch.randn(6, 2, generator=generator)) @ turn.T
+        (tmp_path / "shapes" / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
+        np.save(tmp_path / "shapes" / "ab"[i % 2] / f"{i}.npy", points.numpy())
+    few = ("--permutations", "39", "--num-directions", "8", "--num-thresholds", "8")
+    assert run("evidence", tmp_path / "shapes", "-o", tmp_path / "out", *few, "--data", "outline=true") == 0
+    said = capsys.readouterr().out
+    assert "No region is significant" in said or "no more regions than chance gives" in said
+    assert "longest axes point in all directions" in said
 
 
 def test_a_folder_without_groups_is_an_error(tmp_path, capsys):

@@ -7,6 +7,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 import eulerscan as es
+from eulerscan.datasets import load
 from eulerscan.nn import LocalECT
 from eulerscan.nn.models import ECTSVM
 from eulerscan.testing import assert_rotation_invariant
@@ -59,10 +60,11 @@ def test_shapes_of_many_pieces_do_not_outweigh_the_others():
 
 
 def test_joint_features_are_those_of_the_shape_below_each_height_and_its_size():
-    """Two squares of side 2, one filled, one an outline: area 4 and length 8; and the same at twice the size."""
+    """Squares of side 2, a mesh with a vertex inside and an outline: area 4 and length 8; and the same at twice the size."""
     corners = torch.tensor([[-1.0, -1], [1, -1], [1, 1], [-1, 1]], dtype=torch.float64)
-    edges, triangles = torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 0, 2]]), torch.tensor([[0, 0], [1, 2], [2, 3]])
-    shapes = [es.Complex(corners, [edges, triangles]), es.Complex(corners, [edges[:, :4]])]
+    edges, middle = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]]), torch.full((1, 4), 4)
+    mesh = es.Complex(torch.cat([corners, torch.zeros(1, 2)]), [torch.cat([edges, middle])]).closure()
+    shapes = [mesh, es.Complex(corners, [edges])]
     both = es.collate([*shapes, *(shape.with_points(2 * shape.points) for shape in shapes)])
     layer = es.ECTLayer(2, 4, 5, scale=torch.inf, normalize="unit_ball", dtype=torch.float64)
     model = ECTSVM(layer, 2, joint=True)
@@ -74,10 +76,23 @@ def test_joint_features_are_those_of_the_shape_below_each_height_and_its_size():
     torch.testing.assert_close(below.view(4, 4, 5)[:2, :, -1], torch.tensor([[2.0], [4 * 2**0.5]]).double().expand(2, 4))
     for block in (curves, smooth, below, *invariant):
         torch.testing.assert_close(block[2:], block[:2])  # without size
-    torch.testing.assert_close(size.square(), torch.tensor([2**0.5, 2**0.5, 8**0.5, 8**0.5], dtype=torch.float64)[:, None])
+    torch.testing.assert_close(size**4, torch.tensor([8 / 5, 2, 32 / 5, 8], dtype=torch.float64)[:, None])
     rotated = both.with_points(both.points.flip(1) * torch.tensor([-1.0, 1.0]))  # by a right angle
     for block, other in zip(invariant, model.features(rotated).split(model.head.blocks, dim=1)[3:6], strict=True):
         torch.testing.assert_close(other, block)
+
+
+def test_joint_features_see_regions_by_their_outlines(generator):
+    angle = 2 * torch.pi * torch.arange(12) / 12
+    outlines = (1 + torch.rand(3, 12, 1, generator=generator)) * torch.stack([angle.cos(), angle.sin()], dim=1)
+    regions, lines = (es.convert.from_outline(outlines, filled=filled) for filled in (True, False))
+    model = ECTSVM(es.ECTLayer(2, 8, 8, normalize="unit_ball"), 2, joint=True)
+    found = model.features(regions)
+    torch.testing.assert_close(found, model.features(lines))
+    mesh = load("digits", form="meshes").shapes[0]
+    assert mesh.dim == 2
+    for i, features in enumerate(found):  # whatever the other shapes of the batch are
+        torch.testing.assert_close(model.features(es.collate([mesh, regions[i]]))[1], features)
 
 
 def test_joint_features_see_the_size():

@@ -445,6 +445,13 @@ def test_one_outlier_does_not_take_the_colors_of_distances():
     assert "1 shape is farther, up to 100" in figure.axes[2].get_ylabel()
 
 
+def test_a_group_that_is_far_away_is_no_outlier():
+    points = torch.cat([torch.arange(16.0), 100 + torch.arange(4.0)])
+    figure = draw_distances((points[:, None] - points).abs(), [f"{i}" for i in range(20)])
+    assert figure.axes[1].images[0].get_clim() == (0, 103)
+    assert figure.axes[2].get_ylabel() == "distance"
+
+
 def test_the_order_is_written_beside_the_figure(tmp_path):
     points = torch.tensor([0.0, 10, 1])
     names = ["a/=1", "b/2", "a/3"]

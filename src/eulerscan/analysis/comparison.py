@@ -23,11 +23,10 @@ from ..complexes import Complex, Shape, as_complex
 from ..complexes.boundary import outlined
 from ..complexes.extent import centroid_sizes, top_dims
 from ..config import ECTConfig
-from ..variants import rotation_invariant
 from . import quality
 from .classification import FEWEST, FOLDS, Classification, FeatureSet, classify, num_folds, num_repeats
 from .distances import distance_matrix, scaled
-from .features import shape_features
+from .features import invariant_features, shape_features
 from .groups import (
     Dispersion,
     PairTest,
@@ -379,15 +378,15 @@ def _checked_config(shapes: Complex, labels: Sequence[str], config: ECTConfig, r
 
 
 def _features(shapes: Complex, config: ECTConfig, align: Align | None) -> dict[str, _Array]:
-    plain = shape_features(shapes, config)
-    invariant = {f"invariant {name}": rotation_invariant(values, shapes.dim) for name, values in plain.items()}
-    used = invariant if align == "invariant" else plain | invariant
+    used = {f"invariant {name}": values for name, values in invariant_features(shapes, config).items()}
+    if align != "invariant":
+        used = shape_features(shapes, config) | used
     return {name: values.numpy() for name, values in used.items()}
 
 
 def _balanced(features: Mapping[str, _Array], dim: int) -> dict[str, _Array]:
     """Features for classification: of spectra the square roots, since few magnitudes are much larger than the others."""
-    spectra = {name for name in features if dim == 2 and name.startswith("invariant")}
+    spectra = {name for name in features if dim in (2, 3) and name.startswith("invariant")}
     return {name: np.sqrt(values) if name in spectra else values for name, values in features.items()}
 
 

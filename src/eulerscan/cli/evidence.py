@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
 from .._validation import positive
+from ..analysis import quality
 from ..analysis.evidence import CONFIG, MEANING, write_evidence
 from ..analysis.evidence import evidence as find_evidence
 from ..config import ECTConfig
@@ -104,15 +106,17 @@ def evidence(
                 write_page(found.shapes[i], page, name=names[i], config=config, up=up, colors=ColorMap.of_evidence(found, i))
     if not quiet:
         sure = {region.shape for region in found.regions if region.p_value <= 0.05}
-        have = "has" if len(sure) == 1 else "have"
+        have, expected = "has" if len(sure) == 1 else "have", 0.05 * len(names)
         print(
             f"{output}: {len(names)} shapes; {len(sure)} {have} a region with p <= 0.05, where chance gives about "
-            f"{0.05 * len(names):.1g}. "
-            f"Scores: {MEANING[0].lower()}{MEANING[1:]}"
+            f"{expected:.1g}. Scores: {MEANING[0].lower()}{MEANING[1:]}"
         )
-        if not sure:
+        if len(sure) <= expected + 2 * math.sqrt(0.95 * expected):  # two standard deviations
+            few = "No region is significant" if not sure else "These are no more regions than chance gives"
             print(
-                "No region is significant: shapes may be few, outlines coarse, or groups may differ everywhere. The highest "
-                "scores are the best guess; eulerscan compare tests whether groups differ at all."
+                f"{few}: shapes may be few, outlines coarse, or groups may differ everywhere. The highest scores are the best "
+                "guess; eulerscan compare tests whether groups differ at all."
             )
+        for remark in quality.remarks(labeled.shapes, names):
+            print(f"Note: {remark}")
     return print_failures(labeled.failures)

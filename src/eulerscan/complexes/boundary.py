@@ -45,12 +45,18 @@ def outlined(complex: Complex) -> Complex:
     """
     if complex.dim != 2 or complex.rows != (2, 3) or not complex.is_simplicial or complex.weights is not None:
         return complex
-    if not complex.simplices[1].numel():
+    edges, triangles = complex.simplices
+    outer, inside = outer_edges(complex), torch.ones(len(complex.points), dtype=torch.bool, device=complex.device)
+    inside[outer.flatten()] = False
+    stays = torch.zeros(complex.num_complexes, dtype=torch.bool, device=complex.device)
+    stays[complex.batch[inside]] = True
+    of_vertex = stays[complex.batch]
+    if not bool((~of_vertex[triangles[0]]).any()):  # no region with an outline
         return complex
-    edges = outer_edges(complex)
-    if len(edges.unique()) < len(complex.points):
-        return complex
-    return Complex(complex.points, [edges], batch=complex.batch, num_complexes=complex.num_complexes)
+    levels = [torch.cat([outer[:, ~of_vertex[outer[0]]], edges[:, of_vertex[edges[0]]]], dim=1)]
+    if bool(stays.any()):
+        levels.append(triangles[:, of_vertex[triangles[0]]])
+    return Complex(complex.points, levels, batch=complex.batch, num_complexes=complex.num_complexes)
 
 
 def occurrences(simplices: Tensor, among: Tensor) -> Tensor:

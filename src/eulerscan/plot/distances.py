@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 LINKAGE = "average"
 MAX_NAMES = 80  # more are not readable
 OUTLIER = 3.0  # a shape is one if its median distance is so many times the usual one
+MAX_OUTLIERS = 0.1  # share of the shapes; more are no outliers, but a group
 
 
 class Clustering(NamedTuple):
@@ -61,7 +62,7 @@ def draw_distances(
     """Plot a distance matrix, ordered by hierarchical clustering (average linkage), with its dendrogram.
 
     Distances of outliers, shapes whose median distance is more than three times the usual one, are beyond the color limits if
-    they would leave all others in one color.
+    they are few and would leave all others in one color.
 
     Args:
         distances: ``[N, N]``, symmetric.
@@ -163,4 +164,5 @@ def _color_limit(matrix: np.ndarray[Any, Any]) -> tuple[float, int]:
     usual = np.median(matrix, axis=1)
     usual = usual <= OUTLIER * np.median(usual)
     limit, largest = float(matrix[np.ix_(usual, usual)].max(initial=0)), float(matrix.max(initial=0))
-    return (limit, int((~usual).sum())) if 0 < 2 * limit < largest else (largest, 0)
+    few = (~usual).sum() <= max(1, MAX_OUTLIERS * len(matrix))
+    return (limit, int((~usual).sum())) if few and 0 < 2 * limit < largest else (largest, 0)

@@ -142,6 +142,11 @@ def summary(found: Comparison, *, label: str = "Group") -> list[str]:
             f"Shapes assigned to their group in nested cross-validation (95 % interval): {shares}. Always guessing the "
             f"largest group gives {100 * best.majority:.1f} %."
         )
+        if not different and any(one.interval[0] > one.majority for one in found.classifications.values()):
+            lines.append(
+                "So groups can be told apart, though their means do not differ significantly: the distances of the test weigh "
+                "all directions and heights alike, the classification chooses its features."
+            )
     return lines
 
 

@@ -394,6 +394,7 @@ def _reasons(dataset: Dataset, kept: Candidate, scores: dict[str, dict[str, floa
     space = {2: "in the plane", 3: "in space"}.get(dataset.shapes.dim, f"in {dataset.shapes.dim} dimensions")
     if isinstance(kept.model, EnsembleConfig):
         members, others = kept.model.members, f"{best} alone {scores[best]['validation']:.1f} %"
+        others += ", which is within a standard error" if scores[best]["validation"] > own else ""
         reasons = [f"kept the ensemble of {len(members)} models: {own:.1f} % of {shapes}, {others}"]
     else:
         members, others = (kept.model,), f", the ensemble {scores[ENSEMBLE]['validation']:.1f} %" if ENSEMBLE in scores else ""
@@ -410,7 +411,10 @@ def _reasons(dataset: Dataset, kept: Candidate, scores: dict[str, dict[str, floa
             why = f", since {SPECTRUM}, which rotations hardly change, is ahead" if any_orientation else ""
             reasons.append(f"networks saw shapes that were changed at random in each epoch ({training.augmentation}){why}")
     if _refits(kept.training):
-        reasons.append("then trained again on training and validation shapes together")
+        reasons.append(
+            "then trained again on training and validation shapes together: the test accuracy below is that of after, those "
+            "in the table are of before"
+        )
     return reasons
 
 

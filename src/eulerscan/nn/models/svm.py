@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ..._imports import require
 from ..._validation import positive, positive_number
 from ...complexes import Shape, as_complex
+from ...complexes.boundary import outlined
 from ...complexes.extent import centroid_sizes, measure_weighted
 from ...functional import ect
 from ...variants import direction_spectrum, power_spectrum, rotation_invariant, smoothed
@@ -34,8 +35,8 @@ class ECTSVM(Classifier):
             layer then needs the directions of a :func:`~eulerscan.directions.quadrature` there.
         joint: Whether to join several features: the transform; the smooth transform (SECT); the length, area or volume of the
             shape below each height; of all three what rotations keep, if directions are evenly spread
-            (:func:`~eulerscan.variants.rotation_invariant`); and the size of the shape, which normalization removes. For shapes
-            without weights, all in the same units.
+            (:func:`~eulerscan.variants.rotation_invariant`); and the size of the shape, which normalization removes. Regions in
+            the plane are seen by their outlines. For shapes without weights, all in the same units.
 
     Example:
         >>> model = ECTSVM(ECTLayer(dim=2, normalize="unit_ball"), num_classes=2)
@@ -82,6 +83,7 @@ class ECTSVM(Classifier):
         if self.joint and (complex.weights is not None or not complex.is_simplicial):
             found = "weights" if complex.weights is not None else "cells that are no simplices"
             raise ValueError(f"shape must be simplicial and have no weights for joint features, got {found}.")
+        complex = outlined(complex) if self.joint else complex
         curves = layer(complex)
         if not self.joint:
             curves = _root(curves)
