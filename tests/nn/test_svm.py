@@ -95,6 +95,24 @@ def test_joint_features_see_regions_by_their_outlines(generator):
         torch.testing.assert_close(model.features(es.collate([mesh, regions[i]]))[1], features)
 
 
+def test_joint_spectra_are_the_part_of_joint_features_that_rotations_keep(generator):
+    shapes = es.convert.from_outline(torch.rand(3, 9, 2, generator=generator))
+    layer = es.ECTLayer(2, 8, 6, normalize="unit_ball")
+    joint, spectra = (ECTSVM(layer, 2, joint=True, spectrum=spectrum) for spectrum in (False, True))
+    parts = joint.features(shapes).split(joint.head.blocks, dim=1)
+    torch.testing.assert_close(spectra.features(shapes), torch.cat(parts[3:], dim=1))
+    assert spectra.head.blocks == joint.head.blocks[3:]
+
+
+def test_joint_spectra_in_space_do_not_see_rotations(generator):
+    shapes = load("manifolds", form="meshes", num_shapes=2, num_points=60).shapes
+    model = ModelConfig("svm", joint=True, spectrum=True, num_thresholds=12).build(3, 4)
+    rotated = shapes.with_points(shapes.points @ es.rotations.random(1, 3, generator)[0].float().T)
+    pairs = zip(*(model.features(x).split(model.head.blocks, dim=1) for x in (shapes, rotated)), strict=True)
+    for one, other in pairs:
+        assert float((one - other).norm() / one.norm()) < 0.02
+
+
 def test_joint_features_see_the_size():
     """Squares of two sizes, which are the same in the unit ball."""
     corners, edges = torch.tensor([[-1.0, -1], [1, -1], [1, 1], [-1, 1]]), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
@@ -208,14 +226,14 @@ def test_bad_input():
         ECTSVM(es.ECTLayer(4), 3, spectrum=True)
     with pytest.raises(ValueError, match="directions must be those of a quadrature, got 16"):
         ECTSVM(es.ECTLayer(3), 3, spectrum=True)
-    with pytest.raises(ValueError, match="joint must be False with spectrum"):
-        ECTSVM(es.ECTLayer(2), 3, spectrum=True, joint=True)
-    for options in ({"spectrum": True}, {"derivative": True}, {"max_dim": 1}, {"rotate_directions": True}):
+    with pytest.raises(ValueError, match="joint must be False with derivative"):
+        ECTSVM(es.ECTLayer(2, derivative=True), 3, joint=True)
+    for options in ({"derivative": True}, {"max_dim": 1}, {"rotate_directions": True}):
         with pytest.raises(ValueError, match=f"{next(iter(options))} must not be given with joint"):
             ModelConfig("svm", joint=True, **options).check()
-    layer = es.ECTLayer(2)
-    with pytest.raises(ValueError, match="joint must be False with spectrum"):
-        ECTSVM(layer, 3, spectrum=True, joint=True)
+    layer = es.ECTLayer(2, derivative=True)
+    with pytest.raises(ValueError, match="joint must be False with derivative"):
+        ECTSVM(layer, 3, joint=True)
     assert layer.weight.requires_grad  # of a layer that was refused
     with pytest.raises(RuntimeError, match="ECTSVM must be fitted before it classifies"):
         ECTSVM(es.ECTLayer(2), 3)(points)

@@ -62,7 +62,7 @@ def test_candidates_follow_from_the_data_and_keep_what_is_given(clouds, monkeypa
     names = ["svm", "svm-derivative", "svm-spectrum", "curves", "curves-invariant"]
     assert [name for name, *_ in candidates(plane)] == names
     outlines = es.collate([es.convert.from_outline(points) for points in flat.points[:, :2].view(len(clouds), -1, 2)])
-    names.insert(3, "svm-joint")
+    names[3:3] = ["svm-joint", "svm-joint-spectrum"]
     assert [name for name, *_ in candidates(replace(clouds, shapes=outlines))] == names
     others = ({"derivative": True}, {"max_dim": 1}, {"random_directions": True}, {"rotate_directions": True}, {"cost": 3.0})
     for given in (ModelConfig(**options) for options in others):

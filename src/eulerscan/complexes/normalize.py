@@ -82,7 +82,7 @@ def mass_means(packed: Packed, simplices: Sequence[Tensor], mean: Callable[[Tens
     means, done = points.new_zeros(count, *size), torch.zeros(count, dtype=torch.bool, device=points.device)
     column = (count, *[1] * len(size))
     levels = [*zip(packed.kinds, simplices, offsets[1:], strict=True)]
-    for dim in range(min(points.shape[1], max((dim for dim, _ in packed.kinds), default=0)), 0, -1):
+    for dim in range(min(points.shape[1], max(dim for dim, _ in packed.kinds)), 0, -1):
         if points.is_cpu and not torch.compiler.is_compiling() and bool(done.all()):
             break
         mass, total = points.new_zeros(count), torch.zeros_like(means)

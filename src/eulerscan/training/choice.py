@@ -106,13 +106,15 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
         found.append(Candidate("svm", fine, network))
         if not fine.derivative:
             found.append(Candidate("svm-derivative", replace(fine, derivative=True), network))
-        if dataset.shapes.dim in (2, 3) and not base.random_directions:
-            free = dataset.shapes.dim == 3 and (model is None or model.num_directions is None)
-            spectrum = replace(fine, spectrum=True, num_directions=None if free else fine.num_directions)
+        free = dataset.shapes.dim == 3 and (model is None or model.num_directions is None)
+        spectrum = replace(fine, spectrum=True, num_directions=None if free else fine.num_directions)
+        if has_spectrum := dataset.shapes.dim in (2, 3) and not base.random_directions:
             found.append(Candidate(SPECTRUM, spectrum, network))
         plain = not (fine.derivative or fine.random_directions or fine.rotate_directions) and fine.max_dim is None
         if plain and not clouds and dataset.shapes.weights is None and dataset.shapes.is_simplicial:
             found.append(Candidate("svm-joint", replace(fine, joint=True), network))
+            if has_spectrum:
+                found.append(Candidate("svm-joint-spectrum", replace(spectrum, joint=True), network))
     for name, directed in (("curves", True), ("curves-invariant", False)):
         curves = replace(base, model="curves", directed=directed, cost=None, spectrum=None, joint=None)
         found.append(Candidate(name, curves, network, adapts))

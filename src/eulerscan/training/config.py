@@ -88,7 +88,8 @@ class ModelConfig:
         spectrum: Use the norms of harmonics over directions, which rotations change little, the less the softer the scale
             and the more directions (svm). In space there are a few directions more than asked for. Default: 561 there.
         joint: Join the transform with the smooth transform, with the length, area or volume below each height, with what
-            rotations keep of these, and with size, for shapes without weights and in the same units (svm). Default: no.
+            rotations keep of these, and with size, for shapes without weights and in the same units (svm). With spectrum, only
+            what rotations keep, and size. Default: no.
     """
 
     model: str = "cnn"
@@ -141,7 +142,7 @@ class ModelConfig:
                 raise ValueError(
                     f"random_directions must be False with {name}, which needs evenly spread directions, got True."
                 )
-        for name in ("spectrum", "derivative", "max_dim", "rotate_directions"):
+        for name in ("derivative", "max_dim", "rotate_directions"):
             if self.joint and getattr(self, name):
                 raise ValueError(
                     f"{name} must not be given with joint, which joins features of its own, got {getattr(self, name)}."

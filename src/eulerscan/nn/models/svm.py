@@ -36,7 +36,8 @@ class ECTSVM(Classifier):
         joint: Whether to join several features: the transform; the smooth transform (SECT); the length, area or volume of the
             shape below each height; of all three what rotations keep, if directions are evenly spread
             (:func:`~eulerscan.variants.rotation_invariant`); and the size of the shape, which normalization removes. Regions in
-            the plane are seen by their outlines. For shapes without weights, all in the same units.
+            the plane are seen by their outlines. With ``spectrum``, only the spectra of the three, and the size. For shapes
+            without weights, all in the same units.
 
     Example:
         >>> model = ECTSVM(ECTLayer(dim=2, normalize="unit_ball"), num_classes=2)
@@ -56,15 +57,14 @@ class ECTSVM(Classifier):
         if spectrum and layer.dim not in (2, 3):
             raise ValueError(f"spectrum must be False unless shapes are in the plane or in space, got dim={layer.dim}.")
         config = layer.config
-        others = {"spectrum": spectrum, "derivative": config.derivative, "rotate_directions": layer.rotate_directions}
+        others = {"derivative": config.derivative, "rotate_directions": layer.rotate_directions}
         others[f"variant {config.variant!r}"] = config.variant != "ect"
         if joint and (given := [name for name, value in others.items() if value]):
             raise ValueError(f"joint must be False with {given[0]}, got True.")
         curves = torch.zeros(config.shape(layer.dim), device=layer.weight.device)
+        blocks = [_spectrum(curves, layer.directions.detach()) if spectrum else curves]
         if joint:
-            blocks = [*[curves] * 3, *[rotation_invariant(curves, layer.dim)] * 3, curves[0, 0]]
-        else:
-            blocks = [_spectrum(curves, layer.directions.detach()) if spectrum else curves]
+            blocks = [*blocks * 3, *([] if spectrum else [rotation_invariant(curves, layer.dim)] * 3), curves[0, 0]]
         sizes = [block.numel() for block in blocks]
         super().__init__(layer.requires_grad_(False), PairwiseSVM(sizes, positive(num_classes, "num_classes")))
         self.cost, self.spectrum, self.joint = cost, spectrum, joint
@@ -93,11 +93,15 @@ class ECTSVM(Classifier):
         below = torch.zeros_like(curves)  # of points
         if measured is not None:
             below = ect(measured, layer.directions, layer.thresholds, scale=layer.scale).to(curves)
-        plain = [_root(curves), smoothed(curves, layer.thresholds), below]
-        invariant = [rotation_invariant(block, layer.dim) for block in plain]
-        if layer.dim == 2:
-            invariant = [_root(block) for block in invariant]
-        blocks = [*plain, *invariant, _root(centroid_sizes(complex))[:, None].to(curves)]
+        size = _root(centroid_sizes(complex))[:, None].to(curves)
+        blocks = [_root(curves), smoothed(curves, layer.thresholds), below]
+        if self.spectrum:
+            blocks = [_root(_spectrum(block, layer.directions)) for block in blocks]
+        elif layer.dim == 2:
+            blocks += [_root(direction_spectrum(block)) for block in blocks]
+        else:
+            blocks += [rotation_invariant(block, layer.dim) for block in blocks]
+        blocks.append(size)
         return torch.cat([block.flatten(1) for block in blocks], dim=1).to(layer.weight.dtype)
 
     def forward(self, shape: Shape) -> Tensor:
