@@ -53,6 +53,6 @@ def second_moments(complex: Complex) -> Tensor:
 
 def _second_moment(corners: Tensor) -> Tensor:
     """``[n, dim, dim]``: mean of the products of coordinates over each simplex with the vertices ``[k + 1, n, dim]``."""
-    total, size = corners.sum(dim=0), len(corners)
-    products = (corners[..., :, None] * corners[..., None, :]).sum(dim=0) + total[:, :, None] * total[:, None, :]
+    size, rows = len(corners), torch.cat([corners, corners.sum(dim=0, keepdim=True)]).transpose(0, 1)  # [n, k + 2, dim]
+    products: Tensor = rows.mT @ rows
     return products / (size * (size + 1))
