@@ -286,6 +286,33 @@ def test_features_that_do_not_change_under_rotation_in_space(generator):
         assert float((plain - shape_features(shapes, config)[name]).norm() / plain.norm()) > 0.02
 
 
+def test_parts_of_clouds_alone_have_no_measure(monkeypatch):
+    meshes = load("manifolds", form="meshes", num_shapes=1, num_points=32).shapes
+    clouds = es.Complex(meshes.points, batch=meshes.batch)
+    together, config = es.collate([meshes, clouds]), es.ECTConfig(num_directions=8, num_thresholds=6, normalize="unit_ball")
+    wanted = invariant_features(together, config)
+    monkeypatch.setattr("eulerscan.analysis.features.AT_ONCE", 4)
+    for name, found in invariant_features(together, config).items():
+        torch.testing.assert_close(found, wanted[name], rtol=1e-4, atol=1e-4 * float(wanted[name].max()))
+
+
+def test_regions_are_compared_alike():
+    """One of them has a vertex inside: all stay regions, or the test would tell how shapes are triangulated."""
+    regions = from_outline([blob(i) for i in range(8)], filled=True)
+    first = regions[0]
+    corners = first.simplices[1][:, 0]
+    middle = len(first.points) * torch.ones(3, dtype=torch.int64)
+    fan = torch.stack([corners, corners.roll(-1), middle])
+    finer = es.Complex(
+        torch.cat([first.points, first.points[corners].mean(dim=0, keepdim=True)]),
+        [torch.cat([first.simplices[1][:, 1:], fan], dim=1)],
+    ).closure()
+    options = {"permutations": 19, "classification": False, "means": False, "progress": False}
+    labels = ["a", "b"] * 4
+    assert compare(regions, labels, **options).shapes.max_dim == 1
+    assert compare(es.collate([finer, *(regions[i] for i in range(1, 8))]), labels, **options).shapes.max_dim == 2
+
+
 def test_missing_and_wrong_arguments_are_named():
     shapes = torch.rand(6, 5, 2)
     with pytest.raises(ValueError, match="each of 6"):

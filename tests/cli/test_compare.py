@@ -375,6 +375,7 @@ def test_the_summary_fits_the_tests():
     told_apart = SimpleNamespace(accuracy=0.9, interval=(0.7, 0.98), majority=0.5)
     guessed = SimpleNamespace(accuracy=0.6, interval=(0.4, 0.8), majority=0.5)
     for test, classified, contradicts in ((likely, told_apart, True), (likely, guessed, False), (unlikely, told_apart, False)):
-        lines = summary(replace(found, permanova=test, classifications={"shape": classified}))
+        by_size = {"shape": classified, "shape and size": told_apart}
+        lines = summary(replace(found, permanova=test, classifications=by_size))
         assert lines[-1].startswith("So groups can be told apart") == contradicts
     assert any("part of the difference may be one of spread" in line for line in differ)

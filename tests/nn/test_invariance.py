@@ -102,6 +102,17 @@ def test_gradients_in_the_points_are_exact(form):
     assert torch.autograd.gradcheck(lambda p: model(shapes.with_points(shapes.points.index_put((chosen,), p))), moved)
 
 
+def test_gradients_of_symmetric_shapes_stay_small(generator):
+    """Second moments of a rotated square differ by rounding only."""
+    square = torch.tensor([[1.0, 1], [-1, 1], [-1, -1], [1, -1]])
+    torch.manual_seed(0)
+    model = FrameAveraging(es.ECTLayer(2, 8, 8, scale=4.0, normalize="unit_ball")).eval()
+    for rotation in rotations.random(5, 2, generator).float():
+        points = (square @ rotation.T)[None].requires_grad_()
+        model(points).square().sum().backward()
+        assert points.grad.abs().max() < 1e3
+
+
 def test_nan_in_a_shape_does_not_reach_the_others():
     shapes = es.as_complex(clouds(3))
     points = shapes.points.index_put((torch.tensor([50]), torch.tensor([1])), torch.tensor(math.nan))

@@ -89,10 +89,13 @@ def test_joint_features_see_regions_by_their_outlines(generator):
     model = ECTSVM(es.ECTLayer(2, 8, 8, normalize="unit_ball"), 2, joint=True)
     found = model.features(regions)
     torch.testing.assert_close(found, model.features(lines))
+    # Whatever the other shapes of the batch are: a mesh, a graph whose edges count twice, triangles that lack edges.
     mesh = load("digits", form="meshes").shapes[0]
-    assert mesh.dim == 2
-    for i, features in enumerate(found):  # whatever the other shapes of the batch are
-        torch.testing.assert_close(model.features(es.collate([mesh, regions[i]]))[1], features)
+    twice = es.Complex(outlines[0], [torch.cat([lines[0].simplices[0], lines[0].simplices[0].flip(0)], dim=1)])
+    open_ones = es.Complex(outlines[0], [lines[0].simplices[0][:, :1], regions[0].simplices[1]])
+    others = [mesh, twice, open_ones, *(regions[i] for i in range(3))]
+    for shape, features in zip(others, model.features(es.collate(others)), strict=True):
+        torch.testing.assert_close(model.features(shape)[0], features)
 
 
 def test_joint_spectra_are_the_part_of_joint_features_that_rotations_keep(generator):

@@ -303,12 +303,14 @@ def test_orientation_is_kept_when_resumed_on_a_processor_that_rounds_otherwise(t
         patch.setattr("eulerscan.training.runs.train", None)  # nothing is trained again
         assert choose(tmp_path / "seed-3", turned, source, tried, resume=True) == choice
     assert place.read_bytes() == config
-    # A network that was not trained yet follows the one that was.
-    shutil.rmtree(tmp_path / "seed-3")
-    more = [candidate for candidate in small(turned) if candidate.name in ("svm", "svm-spectrum", "curves", "curves-invariant")]
-    choose(tmp_path / "seed-3", turned, source, more, resume=True)
-    other = RunConfig.read(tmp_path / "candidates" / "seed-3-curves-invariant" / "config.json")
-    assert other.training.augmentation == ANY_ORIENTATION
+    # A network that was not trained yet follows the one that was, whichever comes first.
+    for missing in ("curves-invariant", "curves"):
+        shutil.rmtree(tmp_path / "seed-3")
+        shutil.rmtree(tmp_path / "candidates" / f"seed-3-{missing}", ignore_errors=True)
+        names = ("svm", "svm-spectrum", "curves", "curves-invariant")
+        choose(tmp_path / "seed-3", turned, source, [one for one in small(turned) if one.name in names], resume=True)
+        other = RunConfig.read(tmp_path / "candidates" / f"seed-3-{missing}" / "config.json")
+        assert other.training.augmentation == ANY_ORIENTATION
 
 
 def test_overwriting_does_not_keep_the_epochs_of_another_budget(clouds, tmp_path):

@@ -56,8 +56,9 @@ def invariant_features(shapes: Complex, config: ECTConfig) -> dict[str, Tensor]:
     directions = quadrature((2 * degree + GUARD) | 1, 3, dtype=torch.float64).directions.to(shapes.points)
     shapes = shapes.normalized(config.normalize)
     shapes = along_axes(shapes, principal_frames(shapes))
-    found: dict[str, list[Tensor]] = {}
-    for part in torch.arange(shapes.num_complexes).split(AT_ONCE):
-        for name, values in shape_features(shapes.select(part), config, directions).items():
-            found.setdefault(name, []).append(power_spectrum(values, directions, degree=degree).clamp(min=0).sqrt())
-    return {name: torch.cat(parts) for name, parts in found.items()}
+    parts = []
+    for part in torch.arange(len(shapes)).split(AT_ONCE):
+        found = shape_features(shapes.select(part), config, directions)
+        parts.append({name: power_spectrum(one, directions, degree=degree).clamp(min=0).sqrt() for name, one in found.items()})
+    names = max(parts, key=len)  # a part of clouds alone has no measure, which is then zero
+    return {name: torch.cat([part.get(name, torch.zeros_like(part["transform"])) for part in parts]) for name in names}

@@ -109,7 +109,7 @@ def evidence(
         have, expected = "has" if len(sure) == 1 else "have", 0.05 * len(names)
         print(
             f"{output}: {len(names)} shapes; {len(sure)} {have} a region with p <= 0.05, where chance gives about "
-            f"{expected:.1g}. Scores: {MEANING[0].lower()}{MEANING[1:]}"
+            f"{round(expected, 1 if expected < 10 else None):g}. Scores: {MEANING[0].lower()}{MEANING[1:]}"
         )
         if len(sure) <= expected + 2 * math.sqrt(0.95 * expected):  # two standard deviations
             few = "No region is significant" if not sure else "These are no more regions than chance gives"

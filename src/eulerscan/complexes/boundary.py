@@ -35,27 +35,35 @@ def outer_edges(complex: Complex) -> Tensor:
 
 
 def outlined(complex: Complex) -> Complex:
-    """Regions in the plane as their outlines, which have the same vertices.
-
-    Other shapes stay as they are, and so do regions with weights or with vertices inside.
+    """Regions in the plane as their outlines, which have the same vertices, if all regions of the batch have such.
 
     >>> square = Complex(torch.rand(4, 2), [torch.tensor([[0, 0], [1, 2], [2, 3]])]).closure()
     >>> outlined(square).counts
     (4, 4)
     """
+    outlines = each_outlined(complex)
+    return outlines if outlines.max_dim < 2 else complex
+
+
+def each_outlined(complex: Complex) -> Complex:
+    """Each region in the plane as its outline, whatever the others are.
+
+    Other shapes stay as they are, and so do regions with weights, with vertices inside, or without edges on their sides.
+    """
     if complex.dim != 2 or complex.rows != (2, 3) or not complex.is_simplicial or complex.weights is not None:
         return complex
     edges, triangles = complex.simplices
-    outer, inside = outer_edges(complex), torch.ones(len(complex.points), dtype=torch.bool, device=complex.device)
-    inside[outer.flatten()] = False
-    stays = torch.zeros(complex.num_complexes, dtype=torch.bool, device=complex.device)
-    stays[complex.batch[inside]] = True
-    of_vertex = stays[complex.batch]
-    if not bool((~of_vertex[triangles[0]]).any()):  # no region with an outline
+    outer, is_inside = outer_edges(complex), torch.ones(len(complex.points), dtype=torch.bool, device=complex.device)
+    is_inside[outer.flatten()] = False
+    is_region = torch.zeros(complex.num_complexes, dtype=torch.bool, device=complex.device)
+    is_region[complex.batch[triangles[0]]] = True
+    is_region[complex.batch[is_inside]] = False
+    is_region[complex.batch[outer[0, occurrences(outer, edges) == 0]]] = False
+    if not bool(is_region.any()):
         return complex
-    levels = [torch.cat([outer[:, ~of_vertex[outer[0]]], edges[:, of_vertex[edges[0]]]], dim=1)]
-    if bool(stays.any()):
-        levels.append(triangles[:, of_vertex[triangles[0]]])
+    of_region = is_region[complex.batch]
+    levels = [torch.cat([outer[:, of_region[outer[0]]], edges[:, ~of_region[edges[0]]]], dim=1)]
+    levels += [rest] if (rest := triangles[:, ~of_region[triangles[0]]]).numel() else []
     return Complex(complex.points, levels, batch=complex.batch, num_complexes=complex.num_complexes)
 
 

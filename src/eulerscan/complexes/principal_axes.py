@@ -9,7 +9,7 @@ from .._devices import has_float64
 from .complex import Complex
 from .normalize import mass_means
 
-EQUAL = 1e-9  # difference of second moments, relative to the largest, that is taken for rounding
+EQUAL = 1e-5  # difference of second moments, relative to the largest, that may be rounding of float32 coordinates
 
 
 def principal_frames(complex: Complex) -> Tensor:

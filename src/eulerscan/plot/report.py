@@ -142,7 +142,8 @@ def summary(found: Comparison, *, label: str = "Group") -> list[str]:
             f"Shapes assigned to their group in nested cross-validation (95 % interval): {shares}. Always guessing the "
             f"largest group gives {100 * best.majority:.1f} %."
         )
-        if not different and any(one.interval[0] > one.majority for one in found.classifications.values()):
+        shape = found.classifications["shape"]
+        if not different and test.smallest_p_value <= LEVEL and shape.interval[0] > shape.majority:
             lines.append(
                 "So groups can be told apart, though their means do not differ significantly: the distances of the test weigh "
                 "all directions and heights alike, the classification chooses its features."

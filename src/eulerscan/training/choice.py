@@ -163,14 +163,16 @@ def choose(
     is_made = resume and not overwrite and (folder / "config.json").exists()  # the choice: what was left out stays out
     trained: list[Candidate] = []
     logits: dict[str, dict[str, Tensor]] = {"val": {}, "test": {}}
-    any_orientation: bool | None = None  # not decided yet
+    earlier = {
+        one.name: made for one in tried if not overwrite and (made := _training_of(_place(folder, one.name))) is not None
+    }
+    decided = [earlier[one.name].augmentation == ANY_ORIENTATION for one in tried if one.adapts and one.name in earlier]
+    any_orientation = decided[0] if decided else None  # as before, even on a processor that rounds otherwise
     for number, candidate in enumerate(tried):
-        place = _place(folder, candidate.name)
-        made = None if overwrite or not (place / "config.json").exists() else RunConfig.read(place / "config.json").training
+        place, made = _place(folder, candidate.name), earlier.get(candidate.name)
         if candidate.adapts:
-            if any_orientation is None:  # once for all networks; as before, even on a processor that rounds otherwise
-                free = _is_orientation_free(logits["val"], labels, strata)
-                any_orientation = free if made is None else made.augmentation == ANY_ORIENTATION
+            if any_orientation is None:  # once for all networks
+                any_orientation = _is_orientation_free(logits["val"], labels, strata)
             candidate = _adapted(candidate, any_orientation)
         if made is not None:
             if _is_network(candidate) and (resume or end is not None):  # with the epochs that a budget allowed
@@ -418,6 +420,11 @@ def _reasons(dataset: Dataset, kept: Candidate, scores: dict[str, dict[str, floa
             "in the table are of before"
         )
     return reasons
+
+
+def _training_of(place: Path) -> TrainingConfig | None:
+    """What the run in a folder was trained with, if there is one."""
+    return RunConfig.read(place / "config.json").training if (place / "config.json").exists() else None
 
 
 def _place(folder: Path, name: str) -> Path:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..._imports import require
 from ..._validation import positive, positive_number
 from ...complexes import Shape, as_complex
-from ...complexes.boundary import outlined
+from ...complexes.boundary import each_outlined
 from ...complexes.extent import centroid_sizes, measure_weighted
 from ...functional import ect
 from ...variants import direction_spectrum, power_spectrum, rotation_invariant, smoothed
@@ -83,7 +83,7 @@ class ECTSVM(Classifier):
         if self.joint and (complex.weights is not None or not complex.is_simplicial):
             found = "weights" if complex.weights is not None else "cells that are no simplices"
             raise ValueError(f"shape must be simplicial and have no weights for joint features, got {found}.")
-        complex = outlined(complex) if self.joint else complex
+        complex = each_outlined(complex) if self.joint else complex
         curves = layer(complex)
         if not self.joint:
             curves = _root(curves)
