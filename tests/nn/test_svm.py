@@ -87,6 +87,8 @@ def test_joint_features_see_regions_by_their_outlines(generator):
     outlines = (1 + torch.rand(3, 12, 1, generator=generator)) * torch.stack([angle.cos(), angle.sin()], dim=1)
     regions, lines = (es.convert.from_outline(outlines, filled=filled) for filled in (True, False))
     model = ECTSVM(es.ECTLayer(2, 8, 8, normalize="unit_ball"), 2, joint=True)
+    assert not torch.equal(model.features(regions), model.features(lines))
+    model.fit(regions, torch.tensor([0, 1, 1]))
     found = model.features(regions)
     torch.testing.assert_close(found, model.features(lines))
     # Whatever the other shapes of the batch are: a mesh, a graph whose edges count twice, triangles that lack edges.
@@ -96,6 +98,22 @@ def test_joint_features_see_regions_by_their_outlines(generator):
     others = [mesh, twice, open_ones, *(regions[i] for i in range(3))]
     for shape, features in zip(others, model.features(es.collate(others)), strict=True):
         torch.testing.assert_close(model.features(shape)[0], features)
+
+
+def test_regions_with_vertices_inside_are_not_seen_by_their_outlines(generator):
+    """A mesh among the shapes to fit: all stay regions, or length would be compared with area."""
+    angle = 2 * torch.pi * torch.arange(9) / 9
+    outlines = (1 + torch.rand(3, 9, 1, generator=generator)) * torch.stack([angle.cos(), angle.sin()], dim=1)
+    regions = es.convert.from_outline(outlines, filled=True)
+    mesh = load("digits", form="meshes").shapes[0]
+    model = ECTSVM(es.ECTLayer(2, 8, 6, normalize="unit_ball"), 2, joint=True)
+    before = model.features(regions)
+    model.fit(es.collate([regions, mesh]), torch.tensor([0, 1, 1, 0]))
+    assert torch.equal(model.features(regions), before)
+    copy = ECTSVM(es.ECTLayer(2, 8, 6, normalize="unit_ball"), 2, joint=True)
+    model.fit(regions, torch.tensor([0, 1, 1]))
+    copy.load_state_dict(model.state_dict())
+    assert torch.equal(copy(regions), model(regions))
 
 
 def test_joint_spectra_are_the_part_of_joint_features_that_rotations_keep(generator):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..._imports import require
 from ..._validation import positive, positive_number
 from ...complexes import Shape, as_complex
-from ...complexes.boundary import each_outlined
+from ...complexes.boundary import each_outlined, outlined
 from ...complexes.extent import centroid_sizes, measure_weighted
 from ...functional import ect
 from ...variants import direction_spectrum, power_spectrum, rotation_invariant, smoothed
@@ -36,8 +36,8 @@ class ECTSVM(Classifier):
         joint: Whether to join several features: the transform; the smooth transform (SECT); the length, area or volume of the
             shape below each height; of all three what rotations keep, if directions are evenly spread
             (:func:`~eulerscan.variants.rotation_invariant`); and the size of the shape, which normalization removes. Regions in
-            the plane are seen by their outlines. With ``spectrum``, only the spectra of the three, and the size. For shapes
-            without weights, all in the same units.
+            the plane are seen by their outlines if all to fit have such. With ``spectrum``, only the spectra of the three, and
+            the size. For shapes without weights, all in the same units.
 
     Example:
         >>> model = ECTSVM(ECTLayer(dim=2, normalize="unit_ball"), num_classes=2)
@@ -49,6 +49,7 @@ class ECTSVM(Classifier):
     """
 
     head: PairwiseSVM
+    outlines: Tensor  # whether regions are seen by their outlines, which fit decides
 
     def __init__(
         self, layer: ECTLayer, num_classes: int, *, cost: float = 10.0, spectrum: bool = False, joint: bool = False
@@ -68,6 +69,7 @@ class ECTSVM(Classifier):
         sizes = [block.numel() for block in blocks]
         super().__init__(layer.requires_grad_(False), PairwiseSVM(sizes, positive(num_classes, "num_classes")))
         self.cost, self.spectrum, self.joint = cost, spectrum, joint
+        self.register_buffer("outlines", torch.zeros((), dtype=torch.bool, device=layer.weight.device))
 
     @property
     def num_support(self) -> int:
@@ -83,7 +85,7 @@ class ECTSVM(Classifier):
         if self.joint and (complex.weights is not None or not complex.is_simplicial):
             found = "weights" if complex.weights is not None else "cells that are no simplices"
             raise ValueError(f"shape must be simplicial and have no weights for joint features, got {found}.")
-        complex = each_outlined(complex) if self.joint else complex
+        complex = each_outlined(complex) if self.outlines else complex
         curves = layer(complex)
         if not self.joint:
             curves = _root(curves)
@@ -118,7 +120,9 @@ class ECTSVM(Classifier):
         Args:
             balanced: Whether errors cost more in rare classes, in inverse proportion to their sizes.
         """
-        self.head.fit(self.features(shape), labels, self.cost, balanced=balanced)
+        complex = as_complex(shape)
+        self.outlines.fill_(self.joint and outlined(complex) is not complex)
+        self.head.fit(self.features(complex), labels, self.cost, balanced=balanced)
         return self
 
     def resize(self, num_support: int) -> None:
