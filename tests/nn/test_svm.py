@@ -105,7 +105,8 @@ def test_regions_with_vertices_inside_are_not_seen_by_their_outlines(generator):
     angle = 2 * torch.pi * torch.arange(9) / 9
     outlines = (1 + torch.rand(3, 9, 1, generator=generator)) * torch.stack([angle.cos(), angle.sin()], dim=1)
     regions = es.convert.from_outline(outlines, filled=True)
-    mesh = load("digits", form="meshes").shapes[0]
+    fan = torch.stack([torch.arange(4), torch.arange(1, 5) % 4, torch.full((4,), 4)])
+    mesh = es.Complex(torch.tensor([[0.0, 0], [1, 0], [1, 1], [0, 1], [0.4, 0.5]]), [fan]).closure()
     model = ECTSVM(es.ECTLayer(2, 8, 6, normalize="unit_ball"), 2, joint=True)
     before = model.features(regions)
     model.fit(es.collate([regions, mesh]), torch.tensor([0, 1, 1, 0]))
