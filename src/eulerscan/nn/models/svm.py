@@ -85,7 +85,7 @@ class ECTSVM(Classifier):
         if self.joint and (complex.weights is not None or not complex.is_simplicial):
             found = "weights" if complex.weights is not None else "cells that are no simplices"
             raise ValueError(f"shape must be simplicial and have no weights for joint features, got {found}.")
-        complex = each_outlined(complex) if self.outlines else complex
+        complex = each_outlined(complex) if self.joint and self.outlines else complex
         curves = layer(complex)
         if not self.joint:
             curves = _root(curves)
