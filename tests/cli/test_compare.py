@@ -186,7 +186,7 @@ def test_meshes_that_fold_are_marked(tmp_path, monkeypatch, folded):
     number = 4 if folded else 0
     assert found.folded_means == ({"a": number, "b": number} if folded else {})
     assert {extreme.folded for extreme in found.extremes} == {number}
-    assert {"folded: " in name for name in found.warps} == {folded}
+    assert {"(folded)" in name for name in found.warps} == {folded}
     titles = [ax.get_title() for ax in draw_means(found).axes]
     assert {title.endswith("(4 of 8 triangles fold)") for title in titles} == {folded}
     assert ("Triangles fold where" in write_report(found, tmp_path).read_text("utf-8")) == folded

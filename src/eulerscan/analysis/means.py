@@ -192,7 +192,7 @@ def warped_shapes(
     stages: Stages,
     done: Callable[[int], object],
 ) -> dict[str, Complex]:
-    """The shape nearest to the mean, fitted to the mean transform and from there to the others."""
+    """The shape nearest to the mean, fitted to the mean transform and from there to the others: first those that fit."""
     mean = transforms.mean(dim=0)
     nearest = shapes[int((transforms - mean).flatten(1).norm(dim=1).argmin())]
     base = _fitted(mean, nearest, config, stages, "warp")
@@ -202,13 +202,14 @@ def warped_shapes(
     targets["mean of all shapes"] = mean
     for axis, deviations, place in _ends(plane):
         targets[f"axis {axis + 1}, {'−' if deviations < 0 else '+'}{EXTREMES:g} SD"] = plane.transform_at(place)
-    found = {}
+    good: dict[str, Complex] = {}
+    marked: dict[str, Complex] = {}
     for number, (name, target) in enumerate(targets.items()):
         fit = base if target is mean else _fitted(target, base, config, stages, f"warp-{number}")
-        marks = "poor fit: " * is_poor(fit, target, transforms, config) + "folded: " * bool(num_folded(fit, nearest))
-        found[marks + name] = fit
+        marks = " (poor fit)" * is_poor(fit, target, transforms, config) + " (folded)" * bool(num_folded(fit, nearest))
+        (marked if marks else good)[name + marks] = fit
         done(1)
-    return found
+    return good | marked
 
 
 def _fitted(values: Tensor, start: Complex, config: ECTConfig, stages: Stages, name: str) -> Complex:
