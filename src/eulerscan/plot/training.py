@@ -58,11 +58,11 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
 
 
 def _draw_transforms(model: Classifier, dataset: Dataset, chosen: Sequence[int], titles: Sequence[str]) -> Figure:
-    """One column per shape: the shape, and below it each channel of its transform. Every row has its color limits."""
+    """One column per shape: as the layer gets it, and below it each channel of its transform. Every row has its color limits."""
     layer = model.layer
-    channels, shapes = _channels(layer), [dataset.shapes[index] for index in chosen]
+    channels, shapes = _channels(layer), [model.oriented(dataset.shapes[index]) for index in chosen]
     dim, ups = dataset.shapes.dim, [guess_up(dataset.names[index]) if dataset.names else "z" for index in chosen]
-    transforms = [layer(model.oriented(shape)).reshape(len(channels), *layer.config.shape(dim)[-2:]) for shape in shapes]
+    transforms = [layer(shape).reshape(len(channels), *layer.config.shape(dim)[-2:]) for shape in shapes]
     limits = [color_limits(*channel) for channel in zip(*transforms, strict=True)]
     picture = figure(3.2 * len(chosen), 2.5 * (1 + len(channels)))
     grid = picture.add_gridspec(1 + len(channels), len(chosen))
