@@ -58,7 +58,7 @@ def draw_run(folder: Path, dataset: Dataset) -> None:
 
 
 def _draw_transforms(model: Classifier, dataset: Dataset, chosen: Sequence[int], titles: Sequence[str]) -> Figure:
-    """One column per shape: as the layer gets it, and below it each channel of its transform. Every row has its color limits."""
+    """A column per shape: as the layer gets it, and below it each channel of its transform. Every row has its color limits."""
     layer = model.layer
     channels, shapes = _channels(layer), [model.oriented(dataset.shapes[index]) for index in chosen]
     dim, ups = dataset.shapes.dim, [guess_up(dataset.names[index]) if dataset.names else "z" for index in chosen]
