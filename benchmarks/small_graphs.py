@@ -51,13 +51,17 @@ CLASSIFIERS: dict[str, Callable[[int], Any]] = {
 MAJORITY, SUPPORT = "largest class", "ECT+SVM"
 ROWS = (MAJORITY, *CLASSIFIERS, SUPPORT)
 MOLECULES_ONLY = ROWS[2:]  # forests take a minute on letters, and are worse than the SVM
-NETWORKS = tuple(f"ECT+CNN {size}{rest}" for size in ("4K", "65K") for rest in ("", ", per-dimension channels", ", as published"))
+KINDS = ("", ", per-dimension channels", ", as published")
+NETWORKS = tuple(f"ECT+CNN {size}{kind}" for size in ("4K", "65K") for kind in KINDS)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="*", choices=[*SMALL_GRAPHS, []], help="default: all")
-    parser.add_argument("--rows", nargs="+", choices=(*ROWS, *NETWORKS), default=ROWS, help="default: all but networks")
+    names, rows = ", ".join(SMALL_GRAPHS), "; ".join((*ROWS, *NETWORKS))
+    parser.add_argument("data", nargs="*", choices=[*SMALL_GRAPHS, []], metavar="DATA", help=f"of {names}; default: all")
+    parser.add_argument(
+        "--rows", nargs="+", choices=(*ROWS, *NETWORKS), default=ROWS, metavar="ROW", help=f"of {rows}; default: no networks"
+    )
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument("--first", type=int, default=FIRST, help="seed of the first split")
     parser.add_argument("--duplicates", action="store_true", help="use the original molecules, with isomorphic duplicates")
@@ -125,7 +129,8 @@ def network(data: str, row: str, options: dict[str, Any]) -> float:
     planned = next(run for run in small_graphs(1, as_published="as published" in row) if (run.column, run.row) == (data, row))
     training = replace(planned.training, seed=options["seed"])
     with tempfile.TemporaryDirectory() as folder:
-        return float(execute(replace(planned, data={**planned.data, **options}, training=training), Path(folder))["test_accuracy"])
+        record = execute(replace(planned, data={**planned.data, **options}, training=training), Path(folder))
+    return float(record["test_accuracy"])
 
 
 def render(records: list[dict[str, Any]]) -> str:
