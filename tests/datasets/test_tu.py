@@ -51,6 +51,8 @@ def test_molecules_are_as_their_source_says(mirror, name, original, cleaned, col
     torch.testing.assert_close(scaled, torch.cat([few.shapes.normalized("vertices").points, kinds], dim=1))
     planes = datasets.load(name, cleaned=True, atoms=True, planes=True).shapes.points
     assert torch.equal(planes[:, 3:], kinds)
+    both = datasets.load(name, cleaned=True, atoms=True, unit_ball=True, planes=True).shapes.points
+    assert torch.equal(both, torch.cat([scaled[:, :3], planes], dim=1))
     squares = (few.shapes.points - few.shapes[0].points.mean(dim=0))[: len(few.shapes[0].points)].square().sum(dim=1)
     torch.testing.assert_close((5 * planes[: len(squares), :3]).square().sum(dim=1), squares, rtol=1e-4, atol=1e-4)
 
@@ -60,11 +62,6 @@ def test_distances_from_principal_planes_are_invariant_under_rotation_and_reflec
     rotation, _ = torch.linalg.qr(torch.tensor(rng.normal(size=(3, 3)), dtype=torch.float32))
     boxes = es.collate([es.Complex(corners.flip(1) + 7), es.Complex(corners @ rotation), es.Complex(-corners @ rotation - 5)])
     torch.testing.assert_close(tu._from_planes(boxes), corners.abs().repeat(3, 1), rtol=1e-5, atol=1e-5)
-
-
-def test_unit_ball_and_planes_are_exclusive():
-    with pytest.raises(ValueError, match="unit_ball must be False with planes=True"):
-        datasets.load("bzr", unit_ball=True, planes=True)
 
 
 def check_edges(dataset):

@@ -176,6 +176,10 @@ def test_a_classifier_that_is_sure_of_wrong_classes_has_a_weight_still():
     assert 0 < wrong.weight < 1e-200
 
 
+def test_the_weight_of_a_coin_is_the_eighth_power_of_one_half():
+    assert calibrate(torch.zeros(6, 2), torch.arange(6) % 2).weight == pytest.approx(0.5**8)
+
+
 def test_a_calibration_makes_probabilities_as_sure_as_they_should_be():
     labels = torch.zeros(1000, dtype=torch.int64)
     logits = torch.where(torch.arange(1000)[:, None] < 800, torch.tensor([[50.0, 0.0]]), torch.tensor([[0.0, 50.0]]))

@@ -154,6 +154,28 @@ def test_joint_features_see_the_size():
     assert scores[1] <= 14
 
 
+@pytest.mark.parametrize("spectrum", [False, True])
+def test_a_size_that_says_nothing_is_left_out(spectrum):
+    """Rectangles of twenty kinds, from thin to square: of any size, or of a size for each kind."""
+    corners, edges = torch.tensor([[-1.0, -1], [1, -1], [1, 1], [-1, 1]]), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(120) % 20
+    widths = torch.stack([torch.ones(120), torch.linspace(0.1, 1, 20)[labels]], dim=1)
+    points = corners * widths[:, None] + 0.05 * torch.rand(120, 4, 2, generator=generator)
+    sizes = torch.exp(4 * torch.rand(120, generator=generator))
+    for factors, matters in ((sizes, False), (1.0 + labels, True)):
+        shapes = es.collate([es.Complex(one * factor, [edges]) for one, factor in zip(points, factors, strict=True)])
+        layer = es.ECTLayer(2, 8, 16, normalize="unit_ball")
+        model = ECTSVM(layer, 20, joint=True, spectrum=spectrum).fit(shapes, labels)
+        assert model.head.deviation[:-1].isfinite().all()
+        assert bool(model.head.deviation[-1].isfinite()) == matters
+        again = ECTSVM(layer, 20, joint=True, spectrum=spectrum)
+        again.load_state_dict(model.state_dict())
+        assert torch.equal(again(shapes), model(shapes))
+        larger = model(shapes.with_points(2 * shapes.points))
+        assert bool((larger - model(shapes)).abs().amax() < 1e-3) != matters
+
+
 def test_joint_features_of_a_shape_do_not_depend_on_the_others_and_points_have_no_measure():
     edge = es.Complex(torch.tensor([[0.0, 0], [1, 0]]), [torch.tensor([[0], [1]])])
     shapes = [edge, es.Complex(torch.rand(3, 2)), es.Complex(torch.zeros(1, 2)), es.Complex(torch.empty(0, 2))]

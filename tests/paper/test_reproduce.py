@@ -138,6 +138,37 @@ def test_the_parameters_of_an_svm_are_those_of_its_support_vectors(tiny_plan, tm
         assert line["test_accuracy"] > 80  # a guess is right in one of four cases
 
 
+def test_each_direction_of_an_svm_sees_one_embedding_and_the_other_coordinates():
+    svm = SVM(num_directions=5, num_thresholds=3, radius=1.2, scale=8.0, cost=3.0, embeddings=2)
+    directions = svm._directions(8, seed=1)
+    assert directions.shape == (10, 8)
+    torch.testing.assert_close(directions.norm(dim=1), torch.ones(10))
+    for rows, own, other in ((directions[:5], slice(0, 3), slice(3, 6)), (directions[5:], slice(3, 6), slice(0, 3))):
+        assert (rows[:, other] == 0).all()
+        assert (rows[:, own] != 0).all()
+        assert (rows[:, 6:] != 0).all()
+    alone = replace(svm, embeddings=None)
+    assert torch.equal(alone._directions(5, seed=1)[:, :3], directions[:5, :3])
+
+
+def test_a_refitted_svm_has_more_to_train_on_and_no_validation_accuracy(tiny_plan, tmp_path):
+    data = {"num_shapes": 40, "num_points": 100}
+    svm = SVM(
+        num_directions=16, num_thresholds=16, radius=1.2, scale=8.0, cost=1e-6
+    )  # every training shape is a support vector
+    one, whole = (
+        running.execute(replace(tiny_plan[0], model=replace(svm, refit=refit), data=data), tmp_path) for refit in (None, True)
+    )
+    assert one["val_accuracy"] is not None
+    assert whole["val_accuracy"] is None
+    dataset = es.datasets.load("manifolds", **data)
+    for line, count in (
+        (one, len(dataset.indices("train"))),
+        (whole, len(dataset.indices("train")) + len(dataset.indices("val"))),
+    ):
+        assert divmod(line["parameters"] - 6, 16 * 16 + 3) == (count, 0)
+
+
 def test_an_svm_takes_a_sample_of_one_class(tiny_plan, tmp_path):
     svm = SVM(num_directions=2, num_thresholds=3, radius=1.2, scale=8.0, cost=3.0)
     line = running.execute(replace(tiny_plan[0], model=svm, sample=1), tmp_path)

@@ -125,6 +125,14 @@ def test_an_augmentation_that_is_given_stays(given, tmp_path):
     assert not any("svm-spectrum, which rotations" in reason for reason in choice.reasons)
 
 
+def test_a_classifier_no_better_than_the_largest_class_says_so(clouds, tmp_path):
+    shuffled = clouds.labels[torch.randperm(len(clouds), generator=torch.Generator().manual_seed(0))]
+    for name, labels, tells in (("shapes", clouds.labels, True), ("shuffled", shuffled, False)):
+        data = replace(clouds, labels=labels, splits=stratified(labels, seed=0))
+        choice = choose(tmp_path / name / "seed-3", data, SOURCE, small(data))
+        assert any("not above the largest class alone, 25.0 %" in reason for reason in choice.reasons) != tells
+
+
 def test_orientation_is_free_where_the_svm_on_spectra_is_better_by_a_standard_error():
     labels = torch.arange(12) % 2
 
@@ -197,11 +205,11 @@ def test_training_of_an_ensemble_resumes_to_the_bit_and_is_overwritten_as_a_whol
 
 
 def test_a_candidate_is_kept_alone_if_it_is_better_by_more_than_a_standard_error():
-    names = ["good", *(f"bad-{number}" for number in range(6))]
+    names = ["good", *(f"bad-{number}" for number in range(60))]
     tried = [Candidate(name, ModelConfig(model="svm"), TrainingConfig()) for name in names]
     labels = torch.arange(100) % 2
     right = torch.eye(2)[labels]
-    often = torch.where(torch.arange(100)[:, None] < 85, right, 1 - right)  # six against one, where they are wrong
+    often = torch.where(torch.arange(100)[:, None] < 85, right, 1 - right)  # sixty against one, where they are wrong
 
     def logits(part):
         return {"val": {name: (right if name == "good" else often)[part] for name in names}}

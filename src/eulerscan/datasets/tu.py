@@ -56,16 +56,16 @@ def molecules(
             one: 38 columns in all for the cleaned sets.
         unit_ball: Normalize the coordinates of each molecule to the unit ball, so that they do not outweigh the elements.
         planes: Replace the coordinates by the distances from the three principal planes of the molecule, in units of 5 Å. They
-            do not outweigh the elements either, and are invariant under rotation and reflection.
+            do not outweigh the elements either, and are invariant under rotation and reflection. With ``unit_ball`` they come
+            after the coordinates in the unit ball.
     """
-    if unit_ball and planes:
-        raise ValueError("unit_ball must be False with planes=True, which keeps the size of a molecule.")
     points, edges, batch, labels = _read(name.upper(), cleaned=cleaned, atoms=atoms)
     shapes = Complex(points, [edges], batch=batch, num_complexes=len(labels))
     if unit_ball or planes:
         bare = Complex(shapes.points[:, :3], batch=shapes.batch, num_complexes=len(labels))  # centered at the mean of the atoms
-        coordinates = bare.normalized("unit_ball").points if unit_ball else _from_planes(bare) / ANGSTROMS
-        shapes = shapes.with_points(torch.cat([coordinates, shapes.points[:, 3:]], dim=1))
+        coordinates = [bare.normalized("unit_ball").points] if unit_ball else []
+        coordinates += [_from_planes(bare) / ANGSTROMS] if planes else []
+        shapes = shapes.with_points(torch.cat([*coordinates, shapes.points[:, 3:]], dim=1))
     return Dataset(name, shapes, labels, ("-1", "1"))
 
 

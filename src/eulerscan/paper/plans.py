@@ -24,6 +24,7 @@ from .svm import SVM
 
 ENSEMBLE = 15  # networks of 4,183 parameters: 62,745 together
 MOLECULES = SVM(num_directions=24, num_thresholds=24, radius=1.0, scale=11.5, cost=3.0)  # 65,000 parameters for BZR
+TWO_EMBEDDINGS = SVM(num_directions=64, num_thresholds=32, radius=1.1, scale=32 / 2.2, cost=10.0, embeddings=2)
 LETTERS = Augmentation(rotate=10.0, stretch=0.1, jitter=0.11)  # a letter stays readable
 
 
@@ -140,8 +141,8 @@ def small_graphs(seeds: int, as_published: bool) -> Iterator[Run]:
 
     As in the paper, isomorphic duplicates of molecules are removed: a duplicate in another split would give its class away. The
     original sets have their own rows. Three kinds of rows go beyond the paper: per-dimension channels, with separate curves
-    for vertices and edges; ensembles of small networks, with as many parameters as the large one; and an SVM on molecules with
-    coordinates that do not change under rotation.
+    for vertices and edges; ensembles of small networks, with as many parameters as the large one; and SVMs on molecules with
+    coordinates that do not change under rotation, alone or beside those in the unit ball.
     """
     for column in SMALL_GRAPHS:
         molecules = not column.startswith("letter")
@@ -171,6 +172,12 @@ def small_graphs(seeds: int, as_published: bool) -> Iterator[Run]:
             if molecules and not as_published:
                 planes = {"seed": seed, "atoms": True, "cleaned": True, "planes": True}
                 yield Run("small-graphs", "ECT+SVM", column, column, MOLECULES, constant, planes)
+                both, row = planes | {"unit_ball": True}, "ECT+SVM, two embeddings"
+                yield Run("small-graphs", row, column, column, TWO_EMBEDDINGS, constant, both)
+                refit = replace(TWO_EMBEDDINGS, refit=True)
+                yield Run("small-graphs", f"{row}, 80 % for training", column, column, refit, constant, both)
+                both = both | {"cleaned": False}
+                yield Run("small-graphs", f"{row}, 80 %, with isomorphic duplicates", column, column, refit, constant, both)
             if not as_published:
                 for name, row, hidden in (("gat", "GAT", 36), ("gcn", "GCN", 36), ("gin", "GIN", 36)):
                     yield Run("small-graphs", row, column, column, GNNConfig(name, hidden), constant, data)

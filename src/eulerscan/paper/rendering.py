@@ -35,7 +35,10 @@ _NOTES = {
         "65K; only 4K has a constant one, which suits it better.",
         "*15 x 4K*: an ensemble of fifteen networks, trained separately, whose probabilities are averaged.",
         "*ECT+SVM*: an SVM on curves in random directions. The coordinates of a molecule are the distances from its principal "
-        "planes; the parameters are those of the support vectors.",
+        "planes; the parameters are those of the support vectors. *Two embeddings*: these coordinates and those in the unit "
+        "ball, each with directions of its own.",
+        "*80 % for training*: the SVM is fitted on training and validation shapes together, since nothing is selected on "
+        "validation shapes.",
     ),
     "modelnet": (
         "The first 100 or 1000 of the 1024 points that the mirror holds for each object; official test split.",

@@ -208,7 +208,12 @@ def choose(
     options: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "device": device}
     options["on_epoch"] = None if on_epoch is None else functools.partial(on_epoch, folder)
     start(folder, RunConfig.of(whole, source, kept.model, kept.training), whole, **options)
-    choice = Choice(scores, kept.name, _reasons(dataset, kept, scores, bool(any_orientation)))
+    reasons = _reasons(dataset, kept, scores, bool(any_orientation))
+    baseline = labels == _largest(dataset)
+    if not _is_ahead(logits["val"][kept.name].argmax(dim=1) == labels, baseline, strata):
+        share = 100 * float(baseline.double().mean())
+        reasons.insert(1, f"that is not above the largest class alone, {share:.1f} %, by more than a standard error")
+    choice = Choice(scores, kept.name, reasons)
     if distributed.is_first():
         write_json(folder / "choice.json", choice._asdict())
     distributed.barrier()
@@ -343,8 +348,12 @@ def _made(folder: Path, trained: list[Candidate]) -> Candidate | None:
 
 def majority(dataset: Dataset) -> float:
     """Accuracy in percent, on the test split, of always predicting the largest class of the training split."""
-    largest = torch.bincount(dataset.labels[dataset.indices("train")]).argmax()
-    return 100 * float((dataset.labels[dataset.indices("test")] == largest).double().mean())
+    return 100 * float((dataset.labels[dataset.indices("test")] == _largest(dataset)).double().mean())
+
+
+def _largest(dataset: Dataset) -> int:
+    """The largest class of the training split."""
+    return int(torch.bincount(dataset.labels[dataset.indices("train")]).argmax())
 
 
 def _check_validation(dataset: Dataset) -> None:

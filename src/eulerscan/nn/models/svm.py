@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,9 +36,10 @@ class ECTSVM(Classifier):
             layer then needs the directions of a :func:`~eulerscan.directions.quadrature` there.
         joint: Whether to join several features: the transform; the smooth transform (SECT); the length, area or volume of the
             shape below each height; of all three what rotations keep, if directions are evenly spread
-            (:func:`~eulerscan.variants.rotation_invariant`); and the size of the shape, which normalization removes. Regions in
-            the plane are seen by their outlines if all to fit have such. With ``spectrum``, only the spectra of the three, and
-            the size. For shapes without weights, all in the same units.
+            (:func:`~eulerscan.variants.rotation_invariant`); and the size of the shape, which normalization removes, unless
+            the nearest neighbors of the shapes to fit are of the same class more often without it. Regions in the plane are
+            seen by their outlines if all to fit have such. With ``spectrum``, only the spectra of the three, and the size. For
+            shapes without weights, all in the same units.
 
     Example:
         >>> model = ECTSVM(ECTLayer(dim=2, normalize="unit_ball"), num_classes=2)
@@ -122,7 +124,7 @@ class ECTSVM(Classifier):
         """
         complex = as_complex(shape)
         self.outlines.fill_(self.joint and outlined(complex) is not complex)
-        self.head.fit(self.features(complex), labels, self.cost, balanced=balanced)
+        self.head.fit(self.features(complex), labels, self.cost, balanced=balanced, optional=self.joint)
         return self
 
     def resize(self, num_support: int) -> None:
@@ -162,7 +164,8 @@ class PairwiseSVM(nn.Module):
         self.support = nn.Parameter(like.new_zeros(num_support, len(self.mean)), requires_grad=False)
         self.coefficients = nn.Parameter(like.new_zeros(num_support, pairs), requires_grad=False)
 
-    def fit(self, features: Tensor, labels: Tensor, cost: float, *, balanced: bool = False) -> None:
+    def fit(self, features: Tensor, labels: Tensor, cost: float, *, balanced: bool = False, optional: bool = False) -> None:
+        """Fit to features ``[B, F]`` and classes ``[B]``. An optional last block is divided by infinity if it only disturbs."""
         svm = require("sklearn.svm", extra="sklearn")
         present = labels.unique().tolist()
         if len(present) < 2 or not set(present) <= set(range(self.num_classes)) or len(labels) != len(features):
@@ -174,6 +177,9 @@ class PairwiseSVM(nn.Module):
         variances = (features - self.mean).square().mean(dim=0).split(self.blocks)
         self.deviation.copy_(torch.cat([_deviations(variance) for variance in variances]))
         standardized = (features - self.mean) / self.deviation
+        if optional and _disturbs(standardized, self.blocks[-1], labels):
+            self.deviation[-self.blocks[-1] :] = math.inf
+            standardized = (features - self.mean) / self.deviation
         rows = standardized.cpu().double()
         gamma = 1 / (float(rows.square().sum(dim=1).mean()) or 1.0)  # "scale" of scikit-learn
         # Given the kernel, scikit-learn need not compute it entry by entry.
@@ -232,6 +238,16 @@ def _deviations(variance: Tensor) -> Tensor:
     deviation = deviation.where(deviation > 0, torch.ones_like(deviation))
     total = (variance / deviation.square()).sum().sqrt()
     return deviation * total.where(total > 0, torch.ones_like(total))
+
+
+def _disturbs(features: Tensor, last: int, labels: Tensor) -> bool:
+    """Whether nearest neighbors are of the same class more often, by more than a standard error, without the last features."""
+    own, features = labels.to(features.device), features.to(torch.promote_types(features.dtype, torch.float32))
+    without = torch.cdist(features[:, :-last], features[:, :-last]).fill_diagonal_(math.inf)
+    whole = without.hypot(torch.cdist(features[:, -last:], features[:, -last:]))
+    right, right_without = (own[distances.argmin(dim=1)] == own for distances in (whole, without))
+    lead = right_without.int() - right.int()
+    return int(lead.sum()) > math.sqrt(int(lead.square().sum()))
 
 
 def _root(values: Tensor) -> Tensor:
