@@ -136,9 +136,10 @@ def test_models_of_a_preset_and_of_the_command_line_have_the_same_layer():
             assert made.config == ModelConfig(name, preset).build(2, 3).layer.config
             assert (made.config.num_directions, made.config.num_thresholds) == (size.num_directions, size.num_thresholds)
             assert made.config.scale == scale_of_step(size.num_thresholds, 1.1)
-        config = ModelConfig(name).build(2, 3).layer.config
-        num_directions = 34 if name == "harmonics" else 16  # by its degree
-        assert (config.num_directions, config.num_thresholds, config.variant) == (num_directions, 16, "ect")
+        grids = {"svm": [(32, 64), (64, 32)], "curves": [(32, 32), (64, 32)], "harmonics": [(34, 16), (578, 16)]}  # by degree
+        for dim, grid in zip((2, 3), grids.get(name, [(16, 16)] * 2), strict=True):
+            config = ModelConfig(name).build(dim, 3).layer.config
+            assert (config.num_directions, config.num_thresholds, config.variant) == (*grid, "ect")
         assert ModelConfig(name, max_dim=1).build(2, 3).layer.config.variant == "channels"
 
 

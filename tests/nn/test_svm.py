@@ -244,7 +244,7 @@ def test_the_spectrum_in_space_does_not_see_rotations(generator):
     made = ModelConfig("svm", num_directions=300, spectrum=True).build(3, 2)
     assert made.layer.config.num_directions == 325
     by_default = ModelConfig("svm", spectrum=True).build(3, 2).layer.config
-    assert (by_default.num_directions, by_default.num_thresholds) == (561, 16)  # with a guard
+    assert (by_default.num_directions, by_default.num_thresholds) == (561, 32)  # with a guard
 
 
 def test_the_state_dict_holds_the_machine():

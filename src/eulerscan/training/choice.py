@@ -23,7 +23,7 @@ from ..nn.models.ensemble import averaged, calibrate
 from . import distributed
 from .augmentation import Augmentation
 from .checkpoints import Epoch
-from .config import EnsembleConfig, ModelConfig, RunConfig, TrainingConfig
+from .config import EnsembleConfig, ModelConfig, RunConfig, TrainingConfig, default_grid
 from .loop import predict, train
 from .runs import check_folder, load_run, save_run, start
 
@@ -76,10 +76,13 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
     count = len(dataset.indices("train"))
     sizes = dataset.shapes.offsets[0].diff()
     clouds = dataset.shapes.max_dim == 0
+    (num_directions, num_thresholds), (_, fine_thresholds) = (
+        default_grid(name, dataset.shapes.dim) for name in ("curves", "svm")
+    )
     base = _completed(
         replace(model or ModelConfig(), model="svm"),
-        num_directions=32 if dataset.shapes.dim == 2 else 64,
-        num_thresholds=32,
+        num_directions=num_directions,
+        num_thresholds=num_thresholds,
         learn_directions=False,
         divide_by="vertices" if clouds and int(sizes.min()) < int(sizes.max()) else None,
     )
@@ -102,7 +105,7 @@ def candidates(dataset: Dataset, model: ModelConfig | None = None, training: Tra
     found = []
     if count <= LARGEST_SVM:
         given = model is not None and model.num_thresholds is not None
-        fine = replace(base, num_thresholds=64) if dataset.shapes.dim == 2 and not given else base
+        fine = base if given else replace(base, num_thresholds=fine_thresholds)
         found.append(Candidate("svm", fine, network))
         if not fine.derivative:
             found.append(Candidate("svm-derivative", replace(fine, derivative=True), network))

@@ -53,6 +53,13 @@ _HEAD = (
 )
 
 
+def default_grid(model: str, dim: int) -> tuple[int, int]:
+    """Numbers of directions and of thresholds of a model without a preset, for shapes of a dimension."""
+    if model not in ("curves", "svm"):
+        return 16, 16
+    return (32, 64 if model == "svm" else 32) if dim == 2 else (64, 32)
+
+
 @dataclass(frozen=True)
 class ModelConfig:
     """Configuration of the model. An option that is ``None`` is taken from the preset, else it is the default of the model.
@@ -60,8 +67,8 @@ class ModelConfig:
     Args:
         model: curves (convolutions along curves), svm, cnn, mlp, deepsets or harmonics (invariant to rotation).
         preset: A size of the paper: 4k, 65k, superpixels (cnn, mlp) or modelnet (deepsets).
-        num_directions: Number of directions.
-        num_thresholds: Number of thresholds in each direction.
+        num_directions: Number of directions. Default: 16, for curves and svm 32 in the plane and 64 in other spaces.
+        num_thresholds: Number of thresholds in each direction. Default: 16, for curves and svm 32, for svm in the plane 64.
         radius: Largest height.
         scale: Steepness of the sigmoid; the paper uses 200. Default: it rises over one step between thresholds.
         random_directions: Start from random directions, drawn from the seed, instead of evenly spread ones.
@@ -89,7 +96,7 @@ class ModelConfig:
             and the more directions (svm). In space there are a few directions more than asked for. Default: 561 there.
         joint: Join the transform with the smooth transform, with the length, area or volume below each height, with what
             rotations keep of these, and with size, for shapes without weights and in the same units (svm). With spectrum, only
-            what rotations keep, and size. Default: no.
+            what rotations keep, and size. Size is left out if it only disturbs. Default: no.
     """
 
     model: str = "cnn"
@@ -157,7 +164,7 @@ class ModelConfig:
         """The model, with initial weights drawn from ``seed``."""
         self.check()
         cls, options = MODELS[self.model], self._given(_HEAD)
-        preset = Preset(16, 16) if self.preset is None else cls.presets[self.preset]
+        preset = Preset(*default_grid(self.model, dim)) if self.preset is None else cls.presets[self.preset]
         num_directions = preset.num_directions if self.num_directions is None else self.num_directions
         num_thresholds = preset.num_thresholds if self.num_thresholds is None else self.num_thresholds
         ordered, layer_options = None, self._given(_LAYER)
@@ -192,7 +199,7 @@ class ModelConfig:
     def least_parameters(self, dim: int, num_classes: int) -> int:
         """A lower bound of the number of parameters, found without building the model."""
         cls = MODELS[self.model]
-        preset = Preset(16, 16) if self.preset is None else cls.presets[self.preset]
+        preset = Preset(*default_grid(self.model, dim)) if self.preset is None else cls.presets[self.preset]
         defaults = {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
         head = {**defaults, **preset.head, **self._given(_HEAD)}
         num_directions = self.num_directions or preset.num_directions
