@@ -21,8 +21,8 @@ ACCURACIES = {
     ],
     "Letter-low, 65K parameters": [("small-graphs", "ECT+CNN 65K", "letter-low")],
     "Letter-high, 65K parameters": [("small-graphs", "ECT+CNN 65K", "letter-high")],
-    "BZR, 65K parameters": [("small-graphs", "ECT+CNN 65K", "bzr"), ("small-graphs", "ECT+SVM, two embeddings", "bzr")],
-    "DHFR, 65K parameters": [("small-graphs", "ECT+CNN 65K", "dhfr"), ("small-graphs", "ECT+SVM, two embeddings", "dhfr")],
+    "BZR, 65K parameters": [("small-graphs", "ECT+CNN 65K", "bzr")],
+    "DHFR, 65K parameters": [("small-graphs", "ECT+CNN 65K", "dhfr")],
     "ModelNet40, 100 points, CNN in place of Deep Sets": [
         ("modelnet", "ECT+CNN, 100K", "100 points"),
         ("modelnet", "ECT+CNN, rings", "100 points"),

@@ -117,8 +117,7 @@ def test_the_accuracies_are_those_of_the_results(page):
         ours = re.findall(r"(?:(with [\w ]+) )?([\d.]+) ± ([\d.]+) \((\d+)\)", row["eulerscan"])
         assert ours, row
         for which, mean, deviation, seeds in ours:
-            other = (experiment, "ECT+SVM, two embeddings", column) if which == "with an SVM" else OTHERS.get(which)
-            line = measured_accuracy(*(other or (experiment, name, column)))
+            line = measured_accuracy(*(OTHERS[which] if which else (experiment, name, column)))
             assert agrees(mean, float(line["accuracy"])), (row, line)
             assert agrees(deviation, float(line["std"])), (row, line)
             assert seeds == line["runs"], (row, line)

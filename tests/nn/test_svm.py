@@ -10,6 +10,7 @@ import eulerscan as es
 from eulerscan.datasets import load
 from eulerscan.nn import LocalECT
 from eulerscan.nn.models import ECTSVM
+from eulerscan.nn.models.svm import _disturbs
 from eulerscan.testing import assert_rotation_invariant
 from eulerscan.training.config import ModelConfig
 
@@ -168,12 +169,46 @@ def test_a_size_that_says_nothing_is_left_out(spectrum):
         layer = es.ECTLayer(2, 8, 16, normalize="unit_ball")
         model = ECTSVM(layer, 20, joint=True, spectrum=spectrum).fit(shapes, labels)
         assert model.head.deviation[:-1].isfinite().all()
-        assert bool(model.head.deviation[-1].isfinite()) == matters
+        assert model.sees_size == matters
+        assert bool(model.head.support[:, -1].any()) == matters
         again = ECTSVM(layer, 20, joint=True, spectrum=spectrum)
         again.load_state_dict(model.state_dict())
         assert torch.equal(again(shapes), model(shapes))
         larger = model(shapes.with_points(2 * shapes.points))
         assert bool((larger - model(shapes)).abs().amax() < 1e-3) != matters
+
+
+def test_a_feature_disturbs_if_nearest_neighbors_without_it_are_better():
+    pairs = torch.tensor([0.0, 0.1, 5, 5.1, 10, 10.1, 15, 15.1])
+    features = torch.stack([pairs, torch.tensor([0.0, 9.0]).repeat(4)], dim=1)  # the last one joins shapes of other pairs
+    labels, scans = torch.tensor([0, 0, 1, 1, 2, 2, 3, 3]), ["a", "a", "b", "b", "c", "c", "d", "d"]
+    assert _disturbs(features, 1, labels)
+    assert not _disturbs(features, 1, torch.tensor([0, 1]).repeat(4))  # it is the class
+    assert not _disturbs(features, 1, labels, scans)  # shapes of a block are not each other's neighbors
+    assert not _disturbs(features, 1, labels, ["a"] * 8)
+    doubled, copies = features.repeat_interleave(2, dim=0), [number // 2 for number in range(16)]
+    assert _disturbs(doubled, 1, labels.repeat_interleave(2), copies)
+    assert not _disturbs(doubled, 1, labels.repeat_interleave(2))  # each has a copy of itself
+    assert not ECTSVM(es.ECTLayer(2), 2).sees_size
+
+
+def test_scans_of_a_specimen_do_not_decide_about_its_size(monkeypatch):
+    seen = []
+    monkeypatch.setattr("eulerscan.nn.models.svm._disturbs", lambda *arguments: bool(seen.append(arguments)))
+    shapes, labels, blocks = (
+        es.collate([segment(1.0 + i) for i in range(16)]),
+        torch.arange(16) // 8,
+        [str(i // 2) for i in range(16)],
+    )
+    splits = {"train": torch.tensor([4, 5, 12, 13]), "test": torch.arange(4)}
+    dataset = es.datasets.Dataset("scans", shapes, labels, ("small", "large"), splits, strata=blocks)
+    for joint in (True, False):
+        es.training.train(ECTSVM(es.ECTLayer(2), 2, joint=joint), dataset, es.training.TrainingConfig(), progress=False)
+    assert [strata for _, _, _, strata in seen] == [["2", "2", "6", "6"]]
+
+
+def segment(length):
+    return es.Complex(torch.tensor([[0.0, 0], [length, 0]]), [torch.tensor([[0], [1]])])
 
 
 def test_joint_features_of_a_shape_do_not_depend_on_the_others_and_points_have_no_measure():

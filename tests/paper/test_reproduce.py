@@ -1,4 +1,5 @@
 import json
+import runpy
 import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -270,6 +271,13 @@ def test_the_committed_tables_are_rendered_from_the_committed_lines(name, run, t
     run("reproduce", name, "--results", tmp_path, "--render-only")
     for extension in ("md", "csv"):
         assert (tmp_path / f"{name}.{extension}").read_text() == (RESULTS / f"{name}.{extension}").read_text()
+
+
+def test_the_committed_table_of_many_splits_is_rendered_from_the_committed_lines():
+    benchmark = runpy.run_path(str(RESULTS.parent / "benchmarks" / "small_graphs.py"))
+    lines = benchmark["read"](RESULTS / "splits.jsonl")
+    assert benchmark["render"](lines) == (RESULTS / "splits.md").read_text()
+    assert len({(line["data"], line["duplicates"], line["row"], line["split"]) for line in lines}) == len(lines)
 
 
 @pytest.mark.usefixtures("mirror")

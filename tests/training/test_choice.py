@@ -127,10 +127,20 @@ def test_an_augmentation_that_is_given_stays(given, tmp_path):
 
 def test_a_classifier_no_better_than_the_largest_class_says_so(clouds, tmp_path):
     shuffled = clouds.labels[torch.randperm(len(clouds), generator=torch.Generator().manual_seed(0))]
-    for name, labels, tells in (("shapes", clouds.labels, True), ("shuffled", shuffled, False)):
-        data = replace(clouds, labels=labels, splits=stratified(labels, seed=0))
+    for name, labels, tells in (
+        ("shapes", clouds.labels, True),
+        ("blocks", clouds.labels, False),
+        ("shuffled", shuffled, False),
+    ):
+        splits = stratified(labels, seed=0)
+        block_of = {int(number): split for split, numbers in splits.items() for number in numbers}
+        strata = [block_of[number] for number in range(len(clouds))] if name == "blocks" else ()  # one for validation
+        data = replace(clouds, labels=labels, splits=splits, strata=strata)
         choice = choose(tmp_path / name / "seed-3", data, SOURCE, small(data))
-        assert any("not above the largest class alone, 25.0 %" in reason for reason in choice.reasons) != tells
+        said = [reason for reason in choice.reasons if "is not above the largest class alone, 25.0 %" in reason]
+        assert [reason.split()[0] for reason in said] == ([] if tells else [choice.kept])
+    balanced = [one._replace(training=replace(one.training, balance="weights")) for one in small(data)]
+    assert not any("largest class" in reason for reason in choose(tmp_path / "balanced", data, SOURCE, balanced).reasons)
 
 
 def test_orientation_is_free_where_the_svm_on_spectra_is_better_by_a_standard_error():

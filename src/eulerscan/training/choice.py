@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .._labels import numbered
 from .._storage import write_json
 from ..datasets import Dataset
 from ..datasets.dataset import check_dataset
 from ..datasets.source import split_source
 from ..nn.models import Classifier, Ensemble
+from ..nn.models.classifier import is_ahead
 from ..nn.models.ensemble import averaged, calibrate
 from . import distributed
 from .augmentation import Augmentation
@@ -213,9 +213,9 @@ def choose(
     start(folder, RunConfig.of(whole, source, kept.model, kept.training), whole, **options)
     reasons = _reasons(dataset, kept, scores, bool(any_orientation))
     baseline = labels == _largest(dataset)
-    if not _is_ahead(logits["val"][kept.name].argmax(dim=1) == labels, baseline, strata):
+    if kept.training.balance == "none" and not is_ahead(logits["val"][kept.name].argmax(dim=1) == labels, baseline, strata):
         share = 100 * float(baseline.double().mean())
-        reasons.insert(1, f"that is not above the largest class alone, {share:.1f} %, by more than a standard error")
+        reasons.insert(1, f"{kept.name} is not above the largest class alone, {share:.1f} %, by more than a standard error")
     choice = Choice(scores, kept.name, reasons)
     if distributed.is_first():
         write_json(folder / "choice.json", choice._asdict())
@@ -291,15 +291,7 @@ def _is_orientation_free(logits: dict[str, Tensor], labels: Tensor, strata: list
         name: found.argmax(dim=1) == labels for name, found in logits.items() if name in ("svm", "svm-derivative", SPECTRUM)
     }
     others = [one for name, one in right.items() if name != SPECTRUM]
-    return SPECTRUM in right and bool(others) and all(_is_ahead(right[SPECTRUM], other, strata) for other in others)
-
-
-def _is_ahead(one: Tensor, other: Tensor, strata: list[str] | None) -> bool:
-    """Whether the first classifier is right more often by more than a standard error. ``[B]`` each, whether it is right."""
-    lead = one.int() - other.int()
-    if strata is not None:  # shapes of a block are not independent
-        lead = torch.zeros_like(lead).index_add(0, torch.from_numpy(numbered(strata, len(lead), "strata")[0]), lead)
-    return int(lead.sum()) > math.sqrt(int(lead.square().sum()))
+    return SPECTRUM in right and bool(others) and all(is_ahead(right[SPECTRUM], other, strata) for other in others)
 
 
 def _adapted(candidate: Candidate, any_orientation: bool) -> Candidate:
@@ -329,7 +321,7 @@ def _decide(
     calibrations = [calibrate(logits["val"][candidate.name], labels) for candidate in ranked]
     for found in logits.values():
         found[ENSEMBLE] = averaged([found[candidate.name] for candidate in ranked], calibrations)
-    if _is_ahead(right(best.name), right(ENSEMBLE), strata):
+    if is_ahead(right(best.name), right(ENSEMBLE), strata):
         return best
     members = tuple(candidate.model for candidate in ranked if isinstance(candidate.model, ModelConfig))
     return _ensemble(EnsembleConfig(members, *zip(*calibrations, strict=True)), trained)

@@ -207,11 +207,13 @@ def _train_members(model: Ensemble, dataset: Dataset, config: TrainingConfig, fo
 def _fit(model: ECTSVM, dataset: Dataset, config: TrainingConfig, folder: Path | None) -> Trained:
     """Fit an SVM to the training split. Its history is a single epoch."""
     begin = time.perf_counter()
-    shapes, labels = dataset.__getitems__(dataset.indices("train"))
+    indices = dataset.indices("train")
+    shapes, labels = dataset.__getitems__(indices)
+    strata = [dataset.strata[i] for i in indices.tolist()] if dataset.strata else None
     if config.num_points is not None:
         shapes = shapes.subsample(config.num_points)
     with seeded(config.seed, 1, DROPOUT):  # for rotate_directions
-        model.fit(shapes.to(model.layer.weight.device), labels, balanced=config.balance != "none")
+        model.fit(shapes.to(model.layer.weight.device), labels, balanced=config.balance != "none", strata=strata)
     seconds = time.perf_counter() - begin
     return _finished(
         model, dataset, config, folder, evaluate(model, dataset, "train", num_points=config.num_points).loss, seconds

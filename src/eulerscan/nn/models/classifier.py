@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
+import torch
 from torch import Tensor, nn
 
+from ..._labels import Labels, numbered
 from ..._validation import check_choice
 from ...complexes import Complex, Shape, as_complex
 from ..layers import ECTLayer
@@ -81,3 +84,17 @@ class Classifier(nn.Module):
     def oriented(self, shape: Shape) -> Complex:
         """The shapes as the layer gets them: as they are, unless the model rotates them first."""
         return as_complex(shape)
+
+
+def is_ahead(one: Tensor, other: Tensor, strata: Labels | None = None) -> bool:
+    """Whether the first classifier is right more often than the other by more than a standard error.
+
+    Args:
+        one, other: ``[B]`` each, whether it is right.
+        strata: Blocks, such as the specimen of several scans, within which shapes are not independent.
+    """
+    lead = one.int() - other.int()
+    if strata is not None:
+        blocks = torch.from_numpy(numbered(strata, len(lead), "strata")[0]).to(lead.device)
+        lead = torch.zeros_like(lead).index_add(0, blocks, lead)
+    return int(lead.sum()) > math.sqrt(int(lead.square().sum()))

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..._imports import require
+from ..._labels import Labels, numbered
 from ..._validation import positive, positive_number
 from ...complexes import Shape, as_complex
 from ...complexes.boundary import each_outlined, outlined
@@ -18,7 +19,7 @@ from ...complexes.extent import centroid_sizes, measure_weighted
 from ...functional import ect
 from ...variants import direction_spectrum, power_spectrum, rotation_invariant, smoothed
 from ..layers import ECTLayer
-from .classifier import Classifier
+from .classifier import Classifier, is_ahead
 
 
 class ECTSVM(Classifier):
@@ -37,9 +38,9 @@ class ECTSVM(Classifier):
         joint: Whether to join several features: the transform; the smooth transform (SECT); the length, area or volume of the
             shape below each height; of all three what rotations keep, if directions are evenly spread
             (:func:`~eulerscan.variants.rotation_invariant`); and the size of the shape, which normalization removes, unless
-            the nearest neighbors of the shapes to fit are of the same class more often without it. Regions in the plane are
-            seen by their outlines if all to fit have such. With ``spectrum``, only the spectra of the three, and the size. For
-            shapes without weights, all in the same units.
+            the nearest neighbors of the shapes to fit are of the same class more often without it, by more than a standard
+            error. Regions in the plane are seen by their outlines if all to fit have such. With ``spectrum``, only the spectra
+            of the three, and the size. For shapes without weights, all in the same units.
 
     Example:
         >>> model = ECTSVM(ECTLayer(dim=2, normalize="unit_ball"), num_classes=2)
@@ -77,6 +78,11 @@ class ECTSVM(Classifier):
     def num_support(self) -> int:
         """Number of support vectors."""
         return len(self.head.support)
+
+    @property
+    def sees_size(self) -> bool:
+        """Whether size counts: joint features have it, unless it only disturbed."""
+        return self.joint and bool(self.head.deviation[-1].isfinite())
 
     def features(self, shape: Shape) -> Tensor:
         """``[B, F]``, not standardized yet: roots with signs, so that a shape of many pieces or holes does not outweigh all.
@@ -116,15 +122,17 @@ class ECTSVM(Classifier):
         return votes
 
     @torch.no_grad()
-    def fit(self, shape: Shape, labels: Tensor, *, balanced: bool = False) -> ECTSVM:
+    def fit(self, shape: Shape, labels: Tensor, *, balanced: bool = False, strata: Labels | None = None) -> ECTSVM:
         """Fit the SVM to shapes and their classes ``[B]``, int64. A class that does not occur is never predicted.
 
         Args:
             balanced: Whether errors cost more in rare classes, in inverse proportion to their sizes.
+            strata: Blocks, one for each shape, such as the specimen of several scans. Whether size counts is not decided by
+                neighbors in the same block.
         """
         complex = as_complex(shape)
         self.outlines.fill_(self.joint and outlined(complex) is not complex)
-        self.head.fit(self.features(complex), labels, self.cost, balanced=balanced, optional=self.joint)
+        self.head.fit(self.features(complex), labels, self.cost, balanced=balanced, optional=self.joint, strata=strata)
         return self
 
     def resize(self, num_support: int) -> None:
@@ -164,7 +172,16 @@ class PairwiseSVM(nn.Module):
         self.support = nn.Parameter(like.new_zeros(num_support, len(self.mean)), requires_grad=False)
         self.coefficients = nn.Parameter(like.new_zeros(num_support, pairs), requires_grad=False)
 
-    def fit(self, features: Tensor, labels: Tensor, cost: float, *, balanced: bool = False, optional: bool = False) -> None:
+    def fit(
+        self,
+        features: Tensor,
+        labels: Tensor,
+        cost: float,
+        *,
+        balanced: bool = False,
+        optional: bool = False,
+        strata: Labels | None = None,
+    ) -> None:
         """Fit to features ``[B, F]`` and classes ``[B]``. An optional last block is divided by infinity if it only disturbs."""
         svm = require("sklearn.svm", extra="sklearn")
         present = labels.unique().tolist()
@@ -177,7 +194,7 @@ class PairwiseSVM(nn.Module):
         variances = (features - self.mean).square().mean(dim=0).split(self.blocks)
         self.deviation.copy_(torch.cat([_deviations(variance) for variance in variances]))
         standardized = (features - self.mean) / self.deviation
-        if optional and _disturbs(standardized, self.blocks[-1], labels):
+        if optional and _disturbs(standardized, self.blocks[-1], labels, strata):
             self.deviation[-self.blocks[-1] :] = math.inf
             standardized = (features - self.mean) / self.deviation
         rows = standardized.cpu().double()
@@ -240,14 +257,19 @@ def _deviations(variance: Tensor) -> Tensor:
     return deviation * total.where(total > 0, torch.ones_like(total))
 
 
-def _disturbs(features: Tensor, last: int, labels: Tensor) -> bool:
-    """Whether nearest neighbors are of the same class more often, by more than a standard error, without the last features."""
+def _disturbs(features: Tensor, last: int, labels: Tensor, strata: Labels | None = None) -> bool:
+    """Whether nearest neighbors are of the same class more often, by more than a standard error, without the last features.
+
+    Neighbors are of other blocks, if there are any.
+    """
     own, features = labels.to(features.device), features.to(torch.promote_types(features.dtype, torch.float32))
-    without = torch.cdist(features[:, :-last], features[:, :-last]).fill_diagonal_(math.inf)
+    count = len(features)
+    blocks = torch.from_numpy(numbered(range(count) if strata is None else strata, count, "strata")[0]).to(features.device)
+    same = blocks[:, None] == blocks
+    without = torch.cdist(features[:, :-last], features[:, :-last]).masked_fill(same, math.inf)
     whole = without.hypot(torch.cdist(features[:, -last:], features[:, -last:]))
     right, right_without = (own[distances.argmin(dim=1)] == own for distances in (whole, without))
-    lead = right_without.int() - right.int()
-    return int(lead.sum()) > math.sqrt(int(lead.square().sum()))
+    return is_ahead(right_without, right, strata)
 
 
 def _root(values: Tensor) -> Tensor:
