@@ -1,4 +1,5 @@
 import inspect
+import math
 
 import pytest
 import torch
@@ -176,8 +177,9 @@ def test_a_classifier_that_is_sure_of_wrong_classes_has_a_weight_still():
     assert 0 < wrong.weight < 1e-200
 
 
-def test_the_weight_of_a_coin_is_the_eighth_power_of_one_half():
-    assert calibrate(torch.zeros(6, 2), torch.arange(6) % 2).weight == pytest.approx(0.5**8)
+@pytest.mark.parametrize("num_classes", [2, 3, 70])
+def test_the_weight_of_a_guess_does_not_depend_on_the_number_of_classes(num_classes):
+    assert calibrate(torch.zeros(9, num_classes), torch.arange(9) % 2).weight == pytest.approx(math.exp(-10))
 
 
 def test_a_calibration_makes_probabilities_as_sure_as_they_should_be():

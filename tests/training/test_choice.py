@@ -219,18 +219,18 @@ def test_a_candidate_is_kept_alone_if_it_is_better_by_more_than_a_standard_error
     tried = [Candidate(name, ModelConfig(model="svm"), TrainingConfig()) for name in names]
     labels = torch.arange(100) % 2
     right = torch.eye(2)[labels]
-    often = torch.where(torch.arange(100)[:, None] < 85, right, 1 - right)  # sixty against one, where they are wrong
+    often = torch.where(torch.arange(100)[:, None] < 97, right, 1 - right)  # sixty against one, where they are wrong
 
     def logits(part):
         return {"val": {name: (right if name == "good" else often)[part] for name in names}}
 
     assert _decide(tried, logits(slice(None)), labels).name == "good"
-    few = slice(79, 86)  # one shape of seven is no proof
+    few = slice(91, 98)  # one shape of seven is no proof
     assert _decide(tried, logits(few), labels[few]).name == "ensemble"
     assert _decide(tried[:1], {"val": {"good": 1 - right}}, labels).name == "good"
-    scans = [f"s{max(0, i - 84)}" for i in range(100)]  # each shape that the ensemble gets wrong is a block of its own
+    scans = [f"s{max(0, i - 96)}" for i in range(100)]  # each shape that the ensemble gets wrong is a block of its own
     assert _decide(tried, logits(slice(None)), labels, scans).name == "good"
-    assert _decide(tried, logits(slice(None)), labels, ["s"] * 85 + ["t"] * 15).name == "ensemble"  # one block is no proof
+    assert _decide(tried, logits(slice(None)), labels, ["s"] * 97 + ["t"] * 3).name == "ensemble"  # one block is no proof
 
 
 def test_the_one_that_is_kept_is_trained_again_on_validation_shapes(clouds, tmp_path):

@@ -13,8 +13,10 @@ from ...complexes import Shape, as_complex
 from ..layers import ECTLayer
 from .classifier import count_parameters
 
-SHARPNESS = 8  # of the weights: how fast they fall with the cross entropy
-WORST = 75.0  # cross entropy: the weight of a classifier that is sure of wrong classes is hardly more than zero
+SHARPNESS = 10  # of the weights: how fast they fall with the cross entropy
+WORST = (
+    60.0  # cross entropy, in units of a guess: the weight of a classifier that is sure of wrong classes is hardly above zero
+)
 
 
 class Calibration(NamedTuple):
@@ -88,15 +90,17 @@ def averaged(logits: Sequence[Tensor], calibrations: Sequence[Calibration]) -> T
 def calibrate(logits: Tensor, labels: Tensor) -> Calibration:
     """The temperature of a classifier with the smallest cross entropy, and a weight that falls with that entropy.
 
-    The weight is the eighth power of the geometric mean of the probabilities of the true classes. One more shape counts, of
-    any class: without it a classifier that is right about a few shapes would be infinitely sure.
+    The weight is ``exp(-10 * entropy)``, where ``entropy`` is that cross entropy, divided by that of a guess, the logarithm of
+    the number of classes. One more shape counts, of any class: without it a classifier that is right about a few shapes would
+    be infinitely sure.
 
     Args:
         logits: ``[B, num_classes]`` of shapes that the classifier was not trained on.
         labels: Their classes ``[B]``.
     """
     logits, labels = logits.cpu().double(), labels.cpu()
+    guess = math.log(max(2, logits.shape[1]))
     factors, smoothing = torch.logspace(-2.5, 2.5, 101, dtype=torch.float64), 1 / (len(labels) + 1)
     losses = [nn.functional.cross_entropy(logits * factor, labels, label_smoothing=smoothing) for factor in factors]
     least, best = torch.stack(losses).min(dim=0)
-    return Calibration(float(1 / factors[best]), math.exp(-SHARPNESS * min(float(least), WORST)))
+    return Calibration(float(1 / factors[best]), math.exp(-SHARPNESS * min(float(least) / guess, WORST)))
