@@ -78,7 +78,7 @@ nitpick_ignore_regex = [
     ("py:class", r"Tensor|Axes|Figure|Path|Callable|Sequence|Any|Literal|Module|Optimizer|Generator|Real|T"),
     (
         "py:class",
-        r"Shape|Term|Start|OptimizerName|OptimizerFactory|StopReason|Norm|Normalize|Variant|Reduction|DivideBy|Pixels|Indices|Options|Epoch|Extend|Failure|Function|Method|Monotone|Values|Up|dict\[str|_Array",
+        r"Shape|Term|Start|OptimizerName|OptimizerFactory|StopReason|Norm|Normalize|Variant|Reduction|DivideBy|Pixels|Indices|Options|Epoch|Extend|Failure|Function|Method|Monotone|Values|Labels|Up|dict\[str|_Array",
     ),
 ]
 
