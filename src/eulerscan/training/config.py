@@ -67,8 +67,8 @@ class ModelConfig:
     Args:
         model: curves (convolutions along curves), svm, cnn, mlp, deepsets or harmonics (invariant to rotation).
         preset: A size of the paper: 4k, 65k, superpixels (cnn, mlp) or modelnet (deepsets).
-        num_directions: Number of directions. Default: 16, for curves and svm 32 in the plane and 64 in other spaces.
-        num_thresholds: Number of thresholds in each direction. Default: 16, for curves and svm 32, for svm in the plane 64.
+        num_directions: Number of directions. Default: 16; curves and svm have 32 in the plane, else 64.
+        num_thresholds: Number of thresholds in each direction. Default: 16; curves has 32, svm 64 in the plane, else 32.
         radius: Largest height.
         scale: Steepness of the sigmoid; the paper uses 200. Default: it rises over one step between thresholds.
         random_directions: Start from random directions, drawn from the seed, instead of evenly spread ones.
@@ -96,7 +96,7 @@ class ModelConfig:
             and the more directions (svm). In space there are a few directions more than asked for. Default: 561 there.
         joint: Join the transform with the smooth transform, with the length, area or volume below each height, with what
             rotations keep of these, and with size, for shapes without weights and in the same units (svm). With spectrum, only
-            what rotations keep, and size. Size is left out if it only disturbs. Default: no.
+            what rotations keep, and size. Size is left out if nearest neighbors are right more often without. Default: no.
     """
 
     model: str = "cnn"

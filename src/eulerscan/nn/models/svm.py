@@ -81,7 +81,7 @@ class ECTSVM(Classifier):
 
     @property
     def sees_size(self) -> bool:
-        """Whether size counts: joint features have it, unless it only disturbed."""
+        """Whether size counts: that of joint features may have been left out by the fit."""
         return self.joint and bool(self.head.deviation[-1].isfinite())
 
     def features(self, shape: Shape) -> Tensor:
@@ -182,7 +182,7 @@ class PairwiseSVM(nn.Module):
         optional: bool = False,
         strata: Labels | None = None,
     ) -> None:
-        """Fit to features ``[B, F]`` and classes ``[B]``. An optional last block is divided by infinity if it only disturbs."""
+        """Fit to features ``[B, F]`` and classes ``[B]``. An optional last block that disturbs is divided by infinity."""
         svm = require("sklearn.svm", extra="sklearn")
         present = labels.unique().tolist()
         if len(present) < 2 or not set(present) <= set(range(self.num_classes)) or len(labels) != len(features):
